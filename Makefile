@@ -1,0 +1,57 @@
+# Every command of the project. `make` alone lists them; each sets up what it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm check fast-check format clean
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
+	  awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY)  ## .venv with paceline and everything to develop it
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Paceline needs Python 3.11 or newer; this is $$($(PYTHON) --version). Say make PYTHON=..."; exit 1; }
+	@echo "setting up $(VENV) (about half a minute the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## three simulated pools behind a gateway, no GPU needed
+	@$(BIN)/paceline demo --config configs/gateway.yaml
+
+demo-check: $(READY)  ## the same, headless: one streamed request of each workload through it
+	@$(BIN)/paceline demo --config configs/gateway.yaml --check
+
+demo-vllm: $(READY)  ## the same on two real vLLM workers on the CPU, with a small real model
+	@$(BIN)/python -m paceline.testing.vllm_cpu demo
+
+test: $(READY)  ## all tests that need no vLLM, a few minutes
+	@$(BIN)/python -m pytest
+
+test-core: $(READY)  ## the pure tests alone, about ten seconds
+	@$(BIN)/python -m pytest -q tests/core tests/sim tests/sdk
+
+test-vllm: $(READY)  ## the tests on real vLLM workers (builds their environment once: 3.4 GB)
+	@$(BIN)/python -m paceline.testing.vllm_cpu setup
+	@$(BIN)/python -m pytest tests/vllm -m vllm
+
+check: fast-check test demo-check  ## format, lint, types, import rules, tests
+
+fast-check: $(READY)  ## format, lint, types, import rules
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-timing
+
+format: $(READY)  ## put the code into shape
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

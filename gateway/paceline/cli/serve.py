@@ -1,0 +1,97 @@
+"""`paceline serve`: the gateway, from a file or from its workers' addresses alone."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from paceline.edge.scrape import discover
+from paceline.edge.server import Addresses, serve
+from paceline.errors import ConfigurationError
+from paceline.settings import Settings, discovered_settings, load
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "serve", help="run the gateway", description=__doc__,
+    )  # fmt: skip
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--config", type=Path, metavar="FILE", help="the configuration (YAML)")
+    source.add_argument(
+        "--worker", action="append", metavar="URL",
+        help="a worker's address; may be given more than once, in place of a configuration",
+    )  # fmt: skip
+    parser.add_argument("--port", type=int, help="the data plane's port, instead of listen.port")
+    parser.add_argument("--admin-port", type=int, help="instead of admin.port")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 after a graceful end; raises ConfigurationError."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    uvloop.run(_serve(args))
+    return 0
+
+
+async def _serve(args: argparse.Namespace) -> None:
+    if args.config is not None:
+        settings = load(args.config, os.environ)
+    else:
+        settings = await settings_from_workers(args.worker)
+    settings = with_ports(settings, args.port, args.admin_port)
+    await serve(settings, lambda addresses: announce(settings, addresses))
+
+
+def with_ports(settings: Settings, port: int | None, admin_port: int | None) -> Settings:
+    """The settings with the ports given, where they are given; 0 lets the system choose."""
+    if port is not None:
+        settings = replace(settings, listen=replace(settings.listen, port=port))
+    if admin_port is not None:
+        settings = replace(settings, admin=replace(settings.admin, port=admin_port))
+    return settings
+
+
+async def settings_from_workers(urls: list[str]) -> Settings:
+    """Asks every worker what it serves. Raises ConfigurationError naming all that would not say."""
+    key = os.environ.get("PACELINE_WORKER_KEY")
+    found = await asyncio.gather(
+        *(discover(url.rstrip("/"), key=key) for url in urls), return_exceptions=True
+    )
+    problems = [error.message for error in found if isinstance(error, ConfigurationError)]
+    if problems:
+        raise ConfigurationError("some workers did not answer", problems=tuple(problems))
+    return discovered_settings(
+        [worker for worker in found if not isinstance(worker, BaseException)]
+    )
+
+
+def announce(settings: Settings, addresses: Addresses) -> None:
+    """Prints what is served, where, and a line to try it with."""
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False)
+    for column in ("model", "pool", "speculation", "workers"):
+        table.add_column(column)
+    for model in settings.models:
+        for pool in model.pools:
+            speculation = pool.speculation
+            table.add_row(
+                model.name,
+                pool.name + (" (default)" if pool.name == model.default_pool else ""),
+                f"{speculation.method or 'unknown'} k={speculation.num_speculative_tokens}"
+                if speculation
+                else "none",
+                " ".join(worker.url for worker in pool.workers),
+            )
+    console.print(table)
+    for rule in settings.rules:
+        console.print(f"rule {rule.name}: {' and '.join(map(str, rule.when)) or 'always'}")
+    console.print(f"\nOpenAI API   {addresses.data_plane}/v1", soft_wrap=True)
+    console.print(f"admin plane  {addresses.admin}/metrics", soft_wrap=True)

@@ -1,0 +1,74 @@
+"""What was accepted: one request's report, and totals over many.
+
+Pools are compared by mean acceptance length, tokens per pass that carried a draft including the one
+the target adds itself; never by accepted over drafted, since engines pad their drafts differently
+(vLLM's GPU n-gram always drafts k, found or not).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationReport:
+    """`metrics.speculative_decoding` of one answer (vLLM >= 0.29 with
+    `--per-request-spec-decode-metrics`). All counts; passes without a draft are in none."""
+
+    num_spec_steps: int
+    num_draft_tokens: int
+    num_accepted_draft_tokens: int
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> SpeculationReport | None:
+        """The report in an answer or in its last chunk; None where there is none, or nonsense."""
+        metrics = answer.get("metrics")
+        report = metrics.get("speculative_decoding") if isinstance(metrics, Mapping) else None
+        if not isinstance(report, Mapping):
+            return None
+        steps = _count(report.get("num_spec_steps"))
+        drafted = _count(report.get("num_draft_tokens"))
+        accepted = _count(report.get("num_accepted_draft_tokens"))
+        if steps is None or drafted is None or accepted is None:
+            return None
+        if accepted > drafted or (drafted > 0 and steps == 0):
+            return None
+        return cls(
+            num_spec_steps=steps, num_draft_tokens=drafted, num_accepted_draft_tokens=accepted
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceTotals:
+    """Sums over the requests of one (pool, workload)."""
+
+    num_requests: int = 0
+    num_spec_steps: int = 0
+    num_draft_tokens: int = 0
+    num_accepted_draft_tokens: int = 0
+
+    def plus(self, report: SpeculationReport) -> AcceptanceTotals:
+        return AcceptanceTotals(
+            num_requests=self.num_requests + 1,
+            num_spec_steps=self.num_spec_steps + report.num_spec_steps,
+            num_draft_tokens=self.num_draft_tokens + report.num_draft_tokens,
+            num_accepted_draft_tokens=(
+                self.num_accepted_draft_tokens + report.num_accepted_draft_tokens
+            ),
+        )
+
+    @property
+    def mean_acceptance_length(self) -> float | None:
+        """1 + accepted / passes that drafted, in tokens per pass; None before the first such pass.
+
+        Source: vLLM, `vllm/v1/spec_decode/metrics.py`.
+        """
+        if self.num_spec_steps == 0:
+            return None
+        return 1.0 + self.num_accepted_draft_tokens / self.num_spec_steps
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,91 @@
+"""Prometheus text → what we read of a vLLM worker, by one table of metric names.
+
+Lines that cannot be read are skipped and the rest kept; NaN, infinite and missing values are
+unknown, never zero. A data-parallel worker has one series per engine: counts are added up, ratios
+averaged, and where one engine is unknown, so is the whole. Names: vLLM `vllm/v1/metrics/loggers.py`, older names beside the present ones.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from paceline.core.types import WorkerLoad
+
+RUNNING = ("vllm:num_requests_running",)
+WAITING = ("vllm:num_requests_waiting",)
+KV_CACHE_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+SPECULATION = "vllm:spec_decode_"
+ACCEPTED_PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+
+_LABELS = r'(?:\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?'
+_SAMPLE = re.compile(rf"([A-Za-z_:][\w:]*){_LABELS}[ \t]+(\S+)")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+def samples(text: str, *, prefix: str = "vllm:") -> Iterator[Sample]:
+    """The finite samples whose names begin with `prefix`; other lines are passed over."""
+    return (sample for sample in _readable(text, prefix) if math.isfinite(sample.value))
+
+
+def _readable(text: str, prefix: str) -> Iterator[Sample]:
+    for line in text.split("\n"):
+        if not line.startswith(prefix):
+            continue
+        found = _SAMPLE.match(line)
+        if found is None:
+            continue
+        try:
+            value = float(found[3])
+        except ValueError:
+            continue
+        yield Sample(found[1], dict(_LABEL.findall(found[2] or "")), value)
+
+
+def worker_load(text: str) -> WorkerLoad:
+    """A worker's load, engines together."""
+    seen = list(_readable(text, "vllm:"))
+    return WorkerLoad(
+        running=_total(_values(seen, RUNNING)),
+        waiting=_total(_values(seen, WAITING)),
+        kv_cache_usage=_mean(_values(seen, KV_CACHE_USAGE)),
+    )
+
+
+def num_speculative_tokens(text: str) -> int | None:
+    """The k that a worker speculates with: as many as it has draft positions; None if it does not.
+
+    The family exists from start-up on exactly where speculation is configured.
+    """
+    positions = {
+        sample.labels.get("position")
+        for sample in samples(text, prefix=SPECULATION)
+        if sample.name == ACCEPTED_PER_POSITION
+    }
+    return len(positions) or None
+
+
+def _values(seen: Sequence[Sample], names: Sequence[str]) -> list[float]:
+    """The engines' values under the first name by which all that report are known."""
+    for name in names:
+        values = [sample.value for sample in seen if sample.name == name]
+        if values and all(map(math.isfinite, values)):
+            return values
+    return []
+
+
+def _total(values: Sequence[float]) -> float | None:
+    return sum(values) if values else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

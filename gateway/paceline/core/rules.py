@@ -1,0 +1,237 @@
+"""The operator's rules, in order: the first that matches and can be carried out wins.
+
+A rule that matches but asks for a pool that the gates refuse is passed over, and the next is tried.
+Every rule can say why it did not win. `weight` splits conversations by a hash, so that a
+conversation stays where it is for as long as the shares stay as they are.
+
+What is left out: costs. Without them a preference decides, so in static mode `prefer` and `pool`
+come to the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.core.types import Caller, Classification, RequestFeatures, RuleVerdict
+
+_COMPARISON = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)\s*\Z")
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A test of a number, written as in the configuration: `">=0.6"`, `"<8000"`."""
+
+    sign: str
+    value: float
+
+    @classmethod
+    def parse(cls, text: str) -> Comparison:
+        """Raises ValueError, saying what would be right."""
+        found = _COMPARISON.match(text)
+        if found is None:
+            raise ValueError(f'"{text}" is not a comparison; write for example ">=0.6" or "<100"')
+        return cls(sign=found[1], value=float(found[2]))
+
+    def holds(self, number: float | None) -> bool:
+        return number is not None and _OPERATORS[self.sign](number, self.value)
+
+    def __str__(self) -> str:
+        return f"{self.sign}{self.value:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One line of a rule's `when`: a field, and what it may be (any of `any_of`).
+
+    `any_of` holds strings, booleans, numbers or `Comparison`s. For `field == "header"`, `header`
+    is its lower-case name, and an `any_of` of `(True,)` means that it is there at all.
+    `negate` turns the condition round.
+    """
+
+    field: str
+    any_of: tuple[str | bool | int | float | Comparison, ...]
+    header: str | None = None
+    negate: bool = False
+
+    def __str__(self) -> str:
+        name = f"header {self.header}" if self.header else self.field
+        wanted = " or ".join(str(value) for value in self.any_of)
+        return f"{name} {'is not' if self.negate else 'is'} {wanted}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """A rule's `then`; exactly one member is set."""
+
+    pool: str | None = None
+    prefer: str | None = None
+    forbid: tuple[str, ...] = ()
+    weight: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given = [bool(self.pool), bool(self.prefer), bool(self.forbid), bool(self.weight)]
+        if sum(given) != 1:
+            raise ValueError("then needs exactly one of pool, prefer, forbid, weight")
+        if self.weight and not sum(self.weight.values()) > 0:
+            raise ValueError("weights must add up to more than 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    name: str
+    when: tuple[Condition, ...]
+    then: Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleOutcome:
+    """What the rules say: the pool wanted, the pools that may not be used, and who said so."""
+
+    rule: str | None = None
+    pool: str | None = None
+    forbidden: frozenset[str] = frozenset()
+    verdicts: tuple[RuleVerdict, ...] = ()
+
+
+def facts(
+    features: RequestFeatures, classification: Classification, caller: Caller, model: str
+) -> dict[str, Any]:
+    """The values that conditions may name, by the names of the configuration.
+
+    `model` is the model's own name, whichever alias was asked for.
+    """
+    view = features.view
+    believed = classification.label_confidence > 0
+    return {
+        "model": model,
+        "endpoint": view.endpoint.value,
+        "workload": classification.workload.value if believed else None,
+        "copy_ratio": classification.copy_ratio.expected if believed else None,
+        "label_confidence": classification.label_confidence,
+        "key": caller.key_name,
+        "tools": view.num_tools > 0,
+        "response_format": view.response_format,
+        "prompt_chars": features.prompt_chars,
+        "max_tokens": view.max_tokens,
+        "stream": view.stream,
+        "priority": caller.priority.value,
+    }
+
+
+FIELDS: tuple[str, ...] = (
+    "model", "endpoint", "workload", "copy_ratio", "label_confidence", "header", "key", "tools",
+    "response_format", "prompt_chars", "max_tokens", "stream", "priority",
+)  # fmt: skip
+
+
+def apply_rules(
+    rules: Sequence[Rule],
+    known: Mapping[str, Any],
+    caller: Caller,
+    allowed: frozenset[str],
+) -> RuleOutcome:
+    """What the first rule that matches and can be carried out says about the `allowed` pools.
+
+    A rule written for one model may name pools that another does not have; for that other model it
+    cannot be carried out, and the next is tried.
+    """
+    verdicts: list[RuleVerdict] = []
+    for rule in rules:
+        why_not = _mismatch(rule, known, caller) or _obstacle(rule.then, allowed)
+        verdicts.append(RuleVerdict(rule=rule.name, why_not=why_not))
+        if why_not is None:
+            return RuleOutcome(
+                rule=rule.name,
+                pool=_chosen_pool(rule, caller, allowed),
+                forbidden=frozenset(rule.then.forbid),
+                verdicts=tuple(verdicts),
+            )
+    return RuleOutcome(verdicts=tuple(verdicts))
+
+
+def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> str | None:
+    for condition in rule.when:
+        value = _value(condition, known, caller)
+        if _matches(condition, value) == condition.negate:
+            return f"{condition}, but it is {'absent' if value is None else value}"
+    return None
+
+
+def _value(condition: Condition, known: Mapping[str, Any], caller: Caller) -> Any:
+    if condition.header is not None:
+        return caller.headers.get(condition.header)
+    return known[condition.field]
+
+
+def _matches(condition: Condition, value: Any) -> bool:
+    for wanted in condition.any_of:
+        if isinstance(wanted, Comparison):
+            if wanted.holds(value):
+                return True
+        elif wanted is True and (condition.header is not None or condition.field in _PRESENCE):
+            if value is not None:
+                return True
+        elif wanted is False and condition.field in _PRESENCE:
+            if value is None:
+                return True
+        elif value is not None and wanted == value:
+            return True
+    return False
+
+
+_PRESENCE = frozenset({"response_format"})
+"""Fields that may also be asked about by yes and no: is there one at all?"""
+
+
+def _obstacle(then: Action, allowed: frozenset[str]) -> str | None:
+    """Why a rule that matches cannot be carried out, or None."""
+    target = then.pool or then.prefer
+    if target is not None and target not in allowed:
+        return f"pool {target} may not take this request"
+    if then.weight and not _shares(then, allowed):
+        return "none of its pools may take this request"
+    if then.forbid and allowed <= frozenset(then.forbid):
+        return "it would forbid every pool that may take this request"
+    return None
+
+
+def _chosen_pool(rule: Rule, caller: Caller, allowed: frozenset[str]) -> str | None:
+    if rule.then.weight:
+        return _draw(rule, caller, allowed)
+    return rule.then.pool or rule.then.prefer
+
+
+def _shares(then: Action, allowed: frozenset[str]) -> list[tuple[str, float]]:
+    return [(pool, share) for pool, share in then.weight.items() if pool in allowed and share > 0]
+
+
+def _draw(rule: Rule, caller: Caller, allowed: frozenset[str]) -> str:
+    """A pool by share, always the same one for one conversation and one rule."""
+    shares = _shares(rule.then, allowed)
+    key = f"{rule.name}\0{caller.conversation}".encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(key, digest_size=8).digest()
+    point = int.from_bytes(digest, "big") / 2**64 * sum(share for _, share in shares)
+    for pool, upto in _cumulative(shares):
+        if point < upto:
+            return pool
+    return shares[-1][0]
+
+
+def _cumulative(shares: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float]]:
+    total = 0.0
+    for pool, share in shares:
+        total += share
+        yield pool, total

@@ -1,0 +1,226 @@
+"""The values that decisions are made from, and the decisions.
+
+Times are seconds on a monotonic clock, sizes of text are characters of decoded text unless the
+name says bytes. Everything here is frozen: a decision can be kept, replayed and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Endpoint(StrEnum):
+    """The generating endpoints of the data plane; each maps its body to one `RequestView`."""
+
+    CHAT_COMPLETIONS = "chat_completions"
+    COMPLETIONS = "completions"
+
+
+class Workload(StrEnum):
+    """What the task makes the model write, which is what decides how well it drafts."""
+
+    CODE = "code"  # mostly new code
+    CHAT = "chat"  # mostly new prose
+    EDIT = "edit"  # mostly text that stands in the prompt already
+
+
+class Priority(StrEnum):
+    INTERACTIVE = "interactive"
+    BATCH = "batch"
+
+
+class Reason(StrEnum):
+    """Why a pool was chosen: a closed set, used as a metric label."""
+
+    RULE = "rule"  # an operator's rule named it
+    DEFAULT = "default"  # no rule spoke; the model's default pool
+    ONLY = "only"  # the gates or rules left exactly one
+    GATE = "gate"  # the default pool may not take this request; the first that may
+    SPILL = "spill"  # every worker of the pool wanted is down
+    LAST_RESORT = "last_resort"  # no worker of any allowed pool is up; one is tried all the same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message: its role and its text, content parts joined by newlines."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestView:
+    """What any endpoint's body says, in one shape. Nothing here is rewritten or sent on."""
+
+    endpoint: Endpoint
+    model: str
+    stream: bool
+    system: str = ""
+    turns: tuple[Turn, ...] = ()
+    suffix: str = ""  # completions: text after the gap (fill in the middle)
+    prediction: str = ""  # OpenAI predicted outputs: the caller's own guess at the answer
+    num_tools: int = 0
+    tool_choice_forced: bool = False
+    response_format: str | None = None  # "json_schema", "json_object", "grammar"; None is free text
+    max_tokens: int | None = None
+    temperature: float | None = None
+    n: int = 1
+    logprobs: bool = False
+    min_p: bool = False  # set to something that vLLM does not treat as off
+    logit_bias: bool = False
+    has_text: bool = True  # False for token-id prompts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFeatures:
+    """The bounded look at a request that classification uses (`features.py` measures them)."""
+
+    view: RequestView
+    ask: str  # the caller's own words in the last user turn, pasted blocks taken out
+    pasted_chars: int  # characters of pasted material in the conversation's user turns
+    pasted_is_code: bool
+    prompt_chars: int  # all text of the prompt, uncut
+    num_turns: int
+    signals: frozenset[str] = frozenset()  # names of the lexical signals seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyRatio:
+    """Belief about the share of the output's word 4-grams that stand in the prompt.
+
+    Five equally likely values in [0, 1], ascending: the 0.1, 0.3, 0.5, 0.7, 0.9 quantiles.
+    """
+
+    quantiles: tuple[float, float, float, float, float]
+
+    def __post_init__(self) -> None:
+        within = self.quantiles[0] >= 0.0 and self.quantiles[-1] <= 1.0
+        if not within or list(self.quantiles) != sorted(self.quantiles):
+            raise ValueError(f"quantiles must ascend within [0, 1]: {self.quantiles}")
+
+    @property
+    def expected(self) -> float:
+        return sum(self.quantiles) / len(self.quantiles)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classification:
+    """The workload believed in, how firmly, and what spoke for it.
+
+    `label_confidence` is the posterior of `workload` in [0, 1]; 0 means that there was no text to
+    judge by, and then no rule about the workload matches. `reasons` names the strongest evidence,
+    strongest first.
+    """
+
+    workload: Workload
+    label_confidence: float
+    copy_ratio: CopyRatio
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """How a pool drafts. `method` is None where it is not known (workers found by address only)."""
+
+    method: str | None
+    num_speculative_tokens: int
+    options: Mapping[str, Any] = field(default_factory=dict)  # the rest, in vLLM's own names
+
+    def __post_init__(self) -> None:
+        if self.num_speculative_tokens < 1:
+            raise ValueError("num_speculative_tokens must be at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLoad:
+    """What a worker's own /metrics said, engines added up; None is unknown, never zero."""
+
+    running: float | None = None
+    waiting: float | None = None
+    kv_cache_usage: float | None = None  # a fraction, averaged over engines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSnapshot:
+    """One worker at the moment of a decision."""
+
+    url: str  # its id as well
+    in_flight: int = 0  # requests that this gateway has there now
+    up: bool = True
+    load: WorkerLoad = WorkerLoad()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSnapshot:
+    name: str
+    speculation: Speculation | None  # None is a plain pool: the true "off"
+    workers: tuple[WorkerSnapshot, ...]
+
+    @property
+    def is_up(self) -> bool:
+        return any(worker.up for worker in self.workers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSnapshot:
+    """A model that clients may ask for, and the pools that serve it, in the operator's order."""
+
+    name: str
+    default_pool: str
+    pools: tuple[PoolSnapshot, ...]
+
+    def pool(self, name: str) -> PoolSnapshot:
+        """Raises KeyError: names are checked when the configuration is read."""
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        raise KeyError(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """What the request says beside its body.
+
+    `headers` are lower-case names to values; `conversation` identifies the conversation for
+    stable shares (DESIGN: session header, prompt_cache_key, else the first user turn), already
+    scoped by key and model.
+    """
+
+    key_name: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    workload: Workload | None = None  # the client's label; it does not replace the copy ratio
+    priority: Priority = Priority.INTERACTIVE
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolVerdict:
+    """One pool's part in a decision: `refused` says why it could not be used, else None."""
+
+    pool: str
+    refused: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleVerdict:
+    """One rule's part: `why_not` is None for the rule that won."""
+
+    rule: str
+    why_not: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Where a request goes and why."""
+
+    classification: Classification
+    model: str
+    pool: str
+    worker: str
+    reason: Reason
+    rule: str | None  # the rule that decided, if one did
+    pools: tuple[PoolVerdict, ...]
+    rules: tuple[RuleVerdict, ...]

@@ -1,0 +1,1 @@
+"""Everything that waits: sockets, clocks, tasks. Decisions are made in `paceline.core`."""

@@ -1,0 +1,77 @@
+"""The composition root: everything that a gateway is made of, built in order.
+
+There is no stack of middleware on the data plane; `DataPlane._serve` is its order written out:
+path, key, method, body, decision, relay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from paceline.edge.admin import create_admin_app
+from paceline.edge.data_plane import DataPlane
+from paceline.edge.scrape import watch
+from paceline.edge.telemetry import Telemetry
+from paceline.edge.workers import Fleet
+from paceline.settings import Settings
+
+LAG_PERIOD_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """Two ASGI applications over one state, and the loops that keep it true."""
+
+    data_plane: DataPlane
+    admin: FastAPI
+    fleet: Fleet
+    telemetry: Telemetry
+    now_s: Callable[[], float]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The background loops, for as long as the context lasts."""
+        jitter = random.Random()
+        workers = self.fleet.workers.values()
+        loops = [asyncio.create_task(watch(worker, self.now_s, jitter)) for worker in workers]
+        loops.append(asyncio.create_task(_watch_lag(self.telemetry, self.now_s)))
+        try:
+            yield
+        finally:
+            for loop in loops:
+                loop.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
+            self.fleet.close()
+
+
+def create_app(
+    settings: Settings,
+    *,
+    now_s: Callable[[], float] = time.monotonic,
+    created: Callable[[], float] = time.time,
+) -> Gateway:
+    """`now_s` is a monotonic clock, `created` the Unix time at the start; both in seconds."""
+    fleet = Fleet(settings, now_s)
+    telemetry = Telemetry(fleet)
+    return Gateway(
+        data_plane=DataPlane(settings, fleet, telemetry, now_s, int(created())),
+        admin=create_admin_app(settings.admin, fleet, telemetry),
+        fleet=fleet,
+        telemetry=telemetry,
+        now_s=now_s,
+    )
+
+
+async def _watch_lag(telemetry: Telemetry, now_s: Callable[[], float]) -> None:
+    """How late timers run is how long a request waits before its handler sees it."""
+    while True:
+        due_s = now_s() + LAG_PERIOD_S
+        await asyncio.sleep(LAG_PERIOD_S)
+        telemetry.loop_lag.set(max(0.0, now_s() - due_s))

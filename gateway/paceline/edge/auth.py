@@ -1,0 +1,30 @@
+"""Who is calling: API keys, with default deny."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paceline.errors import Unauthorized
+from paceline.settings import ApiKey, Auth
+
+ANONYMOUS = ApiKey(name="", sha256=b"", debug=True)
+"""The caller of an open gateway, which has no keys; it may ask for explanations."""
+
+
+class Authenticator:
+    """Keys are found by their SHA-256, so nothing is compared that a caller could time."""
+
+    def __init__(self, auth: Auth) -> None:
+        self._by_digest = {key.sha256: key for key in auth.keys}
+
+    def caller(self, headers: Mapping[str, str]) -> ApiKey:
+        """The key that a request carries. Raises Unauthorized."""
+        if not self._by_digest:
+            return ANONYMOUS
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise Unauthorized("no API key: send it as `Authorization: Bearer KEY`")
+        key = self._by_digest.get(ApiKey.digest(token.strip().encode("latin-1")))
+        if key is None:
+            raise Unauthorized("this API key is not known here")
+        return key

@@ -1,0 +1,343 @@
+"""A worker's answer → the client, byte for byte, and what it tells us on the way.
+
+A stream is relayed in whole events, as many as one read brings, in one write. The status line waits
+for the worker's first event: vLLM answers 200 and then an error event where it validates late, and
+such an error becomes its true status. After that 200 is committed: a worker that fails from then
+on ends the stream with an error event, without a finish reason and without `[DONE]`.
+
+The last chunk of a stream carries its usage and what was accepted. For a client that did not ask
+for usage it is read and taken out, and what vLLM then moves there is moved back (`_UsageRemover`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from paceline.core.acceptance import SpeculationReport
+from paceline.edge.client import Client
+from paceline.edge.encoding import Inflater
+from paceline.edge.telemetry import RequestRecord
+from paceline.edge.upstream import Exchange, Headers
+from paceline.edge.wire import JSON, error_event, header
+from paceline.errors import (
+    PacelineError,
+    ShuttingDown,
+    WorkerDied,
+    WorkerError,
+    WorkerProtocolError,
+    WorkerTimeout,
+)
+from paceline.settings import Timeouts
+from paceline_client.sse import SseError, SseSplitter, event_data
+
+WHOLE_BYTES = 8 * 2**20
+"""An answer up to this size is read to its end before a byte of it goes out, so that a worker's
+death within it is a clean 502; a longer one is passed on as it comes."""
+END_GRACE_S = 0.1
+"""After `[DONE]` the connection may end its body; then it can be used again."""
+
+_NO_CHOICES = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+_FINISH = re.compile(rb'"finish_reason"\s*:\s*"[^"]')  # some servers write "" for "not yet"
+_DONE = b"[DONE]"
+
+
+class Answer:
+    """One exchange on its way to one client."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        client: Client,
+        record: RequestRecord,
+        *,
+        headers: Callable[[], Headers],
+        timeouts: Timeouts,
+        now_s: Callable[[], float],
+    ) -> None:
+        """`headers` are the client's, asked for when the status line goes out.
+
+        Raises WorkerProtocolError if the worker encodes in a way that we did not offer to read.
+        """
+        self.exchange = exchange
+        self.client = client
+        self.record = record
+        self.headers = headers
+        self.timeouts = timeouts
+        self.now_s = now_s
+        try:
+            self._inflater = Inflater(header(exchange.headers, b"content-encoding"))
+        except LookupError:
+            raise WorkerProtocolError("a worker's answer has an unknown encoding") from None
+
+    async def read(self, timeout_s: float) -> bytes:
+        """The next plain bytes; empty at the end. Raises TimeoutError, WorkerError."""
+        while data := await self.exchange.read(timeout_s):
+            try:
+                plain = self._inflater.feed(data)
+            except ValueError:
+                raise WorkerProtocolError("a worker's answer is not encoded as it says") from None
+            if plain:
+                return plain
+        if not self._inflater.complete:
+            raise WorkerDied("a worker's compressed answer is cut short")
+        return b""
+
+    def learn(self, answer: Any) -> None:
+        """Takes usage and acceptance from an answer, or from the last chunk of one."""
+        if not isinstance(answer, dict):
+            return
+        self.record.report = SpeculationReport.of(answer)
+        usage = answer.get("usage")
+        tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
+        self.record.completion_tokens = tokens if isinstance(tokens, int) else None
+
+
+async def relay_whole(answer: Answer) -> None:
+    """An answer that is not a stream. Raises WorkerError while nothing has gone out."""
+    client, status = answer.client, answer.exchange.status
+    body = await _read_whole(answer)
+    if body is not None:
+        if status == 200:
+            answer.learn(_json(body))
+        await client.answer(status, answer.headers(), body)
+        return
+    await client.finish()
+
+
+async def _read_whole(answer: Answer) -> bytes | None:
+    """The body; or None once it proved long and was passed on in pieces instead."""
+    pieces: list[bytes] = []
+    size = 0
+    between_s = answer.timeouts.between_bytes_s
+    try:
+        while data := await answer.read(between_s):
+            if answer.client.started:
+                await answer.client.write(data)
+                continue
+            pieces.append(data)
+            size += len(data)
+            if size > WHOLE_BYTES:
+                await answer.client.start(answer.exchange.status, answer.headers())
+                await answer.client.write(b"".join(pieces))
+    except TimeoutError:
+        raise WorkerTimeout(f"a worker sent nothing for {between_s:g} s") from None
+    return None if answer.client.started else b"".join(pieces)
+
+
+async def relay_stream(answer: Answer, *, remove_usage: bool) -> None:
+    """A stream of server-sent events. Raises WorkerError while nothing has gone out."""
+    await _Stream(answer, remove_usage=remove_usage).run()
+
+
+class _Stream:
+    def __init__(self, answer: Answer, *, remove_usage: bool) -> None:
+        self._answer = answer
+        self._splitter = SseSplitter()
+        self._usage_remover = _UsageRemover() if remove_usage else None
+        self._done = False
+        self._finish_seen = False
+
+    async def run(self) -> None:
+        held = await self._first_event()
+        rejection = self._rejection(held)
+        if rejection is not None:
+            status, body = rejection
+            await self._answer.client.answer(status, self._json_headers(), body)
+            return
+        await self._answer.client.start(200, self._answer.headers())
+        try:
+            await self._forward(held)
+            await self._rest()
+        except WorkerError as error:
+            await self._end_badly(error)
+        except asyncio.CancelledError:
+            if not self._answer.client.gone:
+                await self._end_badly(ShuttingDown("the gateway is shutting down"))
+            raise
+
+    # -- before the status line ------------------------------------------------------------------
+
+    async def _first_event(self) -> list[bytes]:
+        """The blocks up to the first event, comments before it included.
+
+        Fewer, even none, if the worker leaves us waiting for longer than the status may be held.
+        """
+        now_s, timeouts = self._answer.now_s, self._answer.timeouts
+        deadline_s = now_s() + timeouts.hold_status_s
+        held: list[bytes] = []
+        while True:
+            try:
+                data = await self._answer.read(max(0.0, deadline_s - now_s()))
+            except TimeoutError:
+                return held
+            blocks = self._split(data) if data else self._unterminated()
+            held += blocks
+            if _first_data(blocks) is not None:
+                self._answer.record.first_event_s = now_s()
+                return held
+            if not data:
+                raise WorkerDied("a worker ended its stream before the first event")
+
+    def _rejection(self, held: list[bytes]) -> tuple[int, bytes] | None:
+        """The status and body that an error in place of the first event stands for."""
+        data = _first_data(held)
+        if data is None or b'"error"' not in data:
+            return None
+        event = _json(data)
+        error = event.get("error") if isinstance(event, dict) else None
+        if not isinstance(error, dict) or "choices" in event:
+            return None
+        code = error.get("code")
+        if isinstance(code, int) and 400 <= code <= 599:
+            return code, data
+        return WorkerError.status, data
+
+    def _json_headers(self) -> Headers:
+        kept = [(name, value) for name, value in self._answer.headers() if name != b"content-type"]
+        return [JSON, *kept]
+
+    # -- after it --------------------------------------------------------------------------------
+
+    async def _rest(self) -> None:
+        while not self._done:
+            data = await self._next()
+            if not data:
+                await self._end_without_done()
+                return
+            await self._forward(self._split(data))
+        await self._answer.client.finish()
+        await self._let_the_body_end()
+
+    async def _next(self) -> bytes:
+        """The next bytes; what is held back for them waits END_GRACE_S and no longer."""
+        answer = self._answer
+        silence_s = answer.timeouts.between_bytes_s
+        if answer.record.first_event_s is None:
+            silence_s = max(silence_s, answer.timeouts.first_byte_s)
+        if self._usage_remover is not None and self._usage_remover.holding:
+            try:
+                return await answer.read(END_GRACE_S)
+            except TimeoutError:
+                await answer.client.write(self._usage_remover.release())
+        try:
+            data = await answer.read(silence_s)
+        except TimeoutError:
+            raise WorkerTimeout(f"a worker sent nothing for {silence_s:g} s") from None
+        if answer.record.first_event_s is None:
+            answer.record.first_event_s = answer.now_s()
+        return data
+
+    async def _forward(self, blocks: list[bytes]) -> None:
+        passed: list[bytes] = []
+        for block in blocks:
+            passed.append(self._passed(block))
+            if self._done:  # nothing may follow it
+                break
+        data = b"".join(passed)
+        if data:
+            await self._answer.client.write(data)
+
+    def _passed(self, block: bytes) -> bytes:
+        """What the client gets for one block."""
+        if _NO_CHOICES.search(block):
+            chunk = _json(event_data(block))
+            if isinstance(chunk, dict) and chunk.get("choices") == [] and chunk.get("usage"):
+                self._answer.learn(chunk)
+                if self._usage_remover is not None:
+                    return self._usage_remover.usage(chunk)
+        if _DONE in block and (event_data(block) or b"").strip() == _DONE:
+            self._done = True
+        elif _FINISH.search(block):
+            self._finish_seen = True
+            if self._usage_remover is not None:
+                return self._usage_remover.finishing(block)
+        if self._usage_remover is not None:
+            return self._usage_remover.release() + block
+        return block
+
+    async def _end_without_done(self) -> None:
+        """The body ended without `[DONE]`: complete if the worker had said why it stopped."""
+        await self._forward(self._unterminated())
+        if not (self._finish_seen or self._done):
+            raise WorkerDied("a worker ended its stream before the answer was complete")
+        await self._answer.client.finish(self._released())
+
+    def _unterminated(self) -> list[bytes]:
+        """An event whole but for its blank line, at the end of a body; half of one is nothing."""
+        rest, self._splitter = self._splitter.rest, SseSplitter()
+        data = event_data(rest)
+        is_whole = data == _DONE or (data is not None and _json(data) is not None)
+        return [rest.rstrip(b"\r\n") + b"\n\n"] if is_whole else []
+
+    async def _end_badly(self, error: PacelineError) -> None:
+        self._answer.record.code = error.status
+        await self._answer.client.finish(self._released() + error_event(error))
+
+    def _released(self) -> bytes:
+        return self._usage_remover.release() if self._usage_remover is not None else b""
+
+    async def _let_the_body_end(self) -> None:
+        """So that the connection can be used again; what still comes is not the client's."""
+        try:
+            while await self._answer.exchange.read(END_GRACE_S):
+                pass
+        except (TimeoutError, WorkerError):
+            return
+
+    def _split(self, data: bytes) -> list[bytes]:
+        try:
+            return self._splitter.feed(data)
+        except SseError as error:
+            raise WorkerProtocolError(f"a worker's stream cannot be read: {error}") from error
+
+
+class _UsageRemover:
+    """Takes out the usage chunk that a client did not ask for, and what comes with it.
+
+    With usage in a stream, vLLM writes `system_fingerprint` into the usage chunk instead of the
+    last chunk with a choice. So that chunk waits for what follows it (vLLM sends both at once), and
+    gets the fingerprint back at the place where vLLM would have written it.
+    """
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    @property
+    def holding(self) -> bool:
+        return bool(self._held)
+
+    def finishing(self, block: bytes) -> bytes:
+        released, self._held = self._held, block
+        return released
+
+    def release(self) -> bytes:
+        released, self._held = self._held, b""
+        return released
+
+    def usage(self, chunk: dict[str, Any]) -> bytes:
+        block = self.release()
+        fingerprint = chunk.get("system_fingerprint")
+        end = block.rfind(b"}")
+        if fingerprint is None or end < 0 or b'"system_fingerprint"' in block:
+            return block
+        member = b',"system_fingerprint":' + orjson.dumps(fingerprint)
+        return block[:end] + member + block[end:]
+
+
+def _first_data(blocks: list[bytes]) -> bytes | None:
+    """The data of the first event; comments are not events."""
+    found = (event_data(block, first=True) for block in blocks)
+    return next((data for data in found if data is not None), None)
+
+
+def _json(data: bytes | None) -> Any:
+    """The value, or None for what is not JSON."""
+    try:
+        return orjson.loads(data or b"")
+    except orjson.JSONDecodeError:
+        return None

@@ -1,0 +1,146 @@
+"""Both planes on their sockets, from start to a graceful end.
+
+On SIGTERM or SIGINT the listeners close, running streams may end within `shutdown_s`, and what is
+then still running ends with an error event. A second signal ends it all at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from paceline.edge.app import Gateway, create_app
+from paceline.errors import ConfigurationError
+from paceline.settings import Settings
+
+KEEP_ALIVE_S = 75
+"""Longer than clients' pools keep a connection, so that they close it and not we."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the planes really listen, ports chosen by the system filled in."""
+
+    data_plane: str
+    admin: str
+
+
+async def serve(settings: Settings, ready: Callable[[Addresses], None]) -> None:
+    """Serves until a signal. Raises ConfigurationError if an address cannot be had."""
+    async with serving(settings) as running:
+        ready(running.addresses)
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, running.stop)
+        await running.ended()
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[Running]:
+    """Both planes, accepting connections within the context; ended gracefully with it."""
+    with contextlib.ExitStack() as stack:
+        bound = [
+            stack.enter_context(_bound(settings.listen.host, settings.listen.port, "listen")),
+            stack.enter_context(_bound(settings.admin.host, settings.admin.port, "admin")),
+        ]
+        gateway = create_app(settings)
+        servers = [
+            _server(gateway.data_plane, settings.timeouts.shutdown_s),
+            _server(gateway.admin, 1.0),
+        ]
+        async with gateway.running():
+            tasks = [
+                asyncio.create_task(server.serve(sockets=[listener]))
+                for server, listener in zip(servers, bound, strict=True)
+            ]
+            running = Running(gateway, Addresses(*map(_address, bound)), servers, tasks)
+            try:
+                await running.started()
+                yield running
+            finally:
+                running.stop()
+                await running.ended()
+
+
+class Running:
+    """A gateway that is being served."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        addresses: Addresses,
+        servers: list[_Server],
+        tasks: list[asyncio.Task[None]],
+    ) -> None:
+        self.gateway = gateway
+        self.addresses = addresses
+        self._servers = servers
+        self._tasks = tasks
+
+    async def started(self) -> None:
+        while not all(server.started for server in self._servers):
+            if any(task.done() for task in self._tasks):
+                await self.ended()
+                raise RuntimeError("a server ended before it had started")
+            await asyncio.sleep(0.005)
+
+    def stop(self) -> None:
+        """Gracefully the first time, at once the second."""
+        for server in self._servers:
+            server.force_exit = server.should_exit
+            server.should_exit = True
+
+    async def ended(self) -> None:
+        await asyncio.gather(*self._tasks)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server without its signal handlers: two of them share one process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _server(app: Any, shutdown_s: float) -> _Server:
+    return _Server(
+        uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=max(1, round(shutdown_s)),
+        )
+    )
+
+
+def _bound(host: str, port: int, key: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise ConfigurationError(
+            f"{key}: {host}:{port} cannot be listened on ({error.strerror}); "
+            f"choose another {key}.port, or stop what listens there"
+        ) from error
+    return bound
+
+
+def _address(bound: socket.socket) -> str:
+    host, port, *_ = bound.getsockname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

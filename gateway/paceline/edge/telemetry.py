@@ -1,0 +1,166 @@
+"""What the gateway counts, by the names of DESIGN §5.6, and one record per request.
+
+Labels come from closed sets: our models and pools, the three workloads, status codes. Never a
+user, never a prompt. Gauges that are facts of the fleet (in flight, up, mean acceptance length) are
+read when the metrics are, so they cannot drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from paceline.core.acceptance import AcceptanceTotals, SpeculationReport
+from paceline.core.types import Decision
+from paceline.edge.workers import Fleet
+
+CLIENT_GONE = 499
+"""nginx's code for a client that closed its connection first."""
+
+_LATENCY_BUCKETS = (
+    0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
+)  # fmt: skip
+_TOKEN_BUCKETS = (0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.4, 1, 2.5)
+_ADDED_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1)
+_RATIO_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """What is known of one request, filled in as it goes. Times are monotonic, in seconds."""
+
+    arrived_s: float
+    decision: Decision | None = None
+    code: int = 0
+    body_read_s: float | None = None
+    sent_s: float | None = None  # to the worker
+    first_event_s: float | None = None  # from the worker
+    ended_s: float | None = None
+    completion_tokens: int | None = None
+    report: SpeculationReport | None = None
+
+
+@dataclass(slots=True)
+class Acceptance:
+    """Totals per (pool, workload) since the start."""
+
+    totals: dict[tuple[str, str], AcceptanceTotals] = field(default_factory=dict)
+
+    def add(self, pool: str, workload: str, report: SpeculationReport) -> None:
+        key = (pool, workload)
+        self.totals[key] = self.totals.get(key, AcceptanceTotals()).plus(report)
+
+
+class Telemetry:
+    def __init__(self, fleet: Fleet) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.acceptance = Acceptance()
+        self._requests = Counter(
+            "paceline_requests", "Requests by outcome; 499 is a client that left",
+            ["model", "pool", "workload", "code"], registry=registry,
+        )  # fmt: skip
+        self._decisions = Counter(
+            "paceline_decisions", "Routing decisions", ["pool", "workload", "reason"],
+            registry=registry,
+        )  # fmt: skip
+        self._ttft = Histogram(
+            "paceline_ttft_seconds", "Arrival of a request to the first event of its stream",
+            ["pool", "workload"], buckets=_LATENCY_BUCKETS, registry=registry,
+        )  # fmt: skip
+        self._tpot = Histogram(
+            "paceline_time_per_output_token_seconds",
+            "(end - first event) / (output tokens - 1), streams with at least two tokens",
+            ["pool", "workload"], buckets=_TOKEN_BUCKETS, registry=registry,
+        )  # fmt: skip
+        self._added = Histogram(
+            "paceline_added_latency_seconds",
+            "From a request's last byte here to its first byte upstream",
+            buckets=_ADDED_BUCKETS, registry=registry,
+        )  # fmt: skip
+        self._drafted = Counter(
+            "paceline_draft_tokens", "Draft tokens verified", ["pool", "workload"],
+            registry=registry,
+        )  # fmt: skip
+        self._accepted = Counter(
+            "paceline_accepted_tokens", "Draft tokens accepted", ["pool", "workload"],
+            registry=registry,
+        )  # fmt: skip
+        self._wasted = Counter(
+            "paceline_wasted_verify_tokens", "Draft tokens verified and refused",
+            ["pool", "workload"], registry=registry,
+        )  # fmt: skip
+        self._copy_ratio = Histogram(
+            "paceline_predicted_copy_ratio", "Expected copy ratio of requests", ["workload"],
+            buckets=_RATIO_BUCKETS, registry=registry,
+        )  # fmt: skip
+        self.loop_lag = Gauge(
+            "paceline_event_loop_lag_seconds", "How late the event loop ran its last timer",
+            registry=registry,
+        )  # fmt: skip
+        registry.register(_FleetCollector(fleet, self.acceptance))
+
+    def decided(self, decision: Decision) -> None:
+        workload = decision.classification.workload.value
+        self._decisions.labels(decision.pool, workload, decision.reason.value).inc()
+        self._copy_ratio.labels(workload).observe(decision.classification.copy_ratio.expected)
+
+    def ended(self, record: RequestRecord) -> None:
+        """Counts a request, whatever happened to it."""
+        decision = record.decision
+        if decision is None:
+            self._requests.labels("", "", "", str(record.code)).inc()
+            return
+        pool, workload = decision.pool, decision.classification.workload.value
+        self._requests.labels(decision.model, pool, workload, str(record.code)).inc()
+        self._observe_latency(record, pool, workload)
+        if record.report is not None:
+            self._observe_report(record.report, pool, workload)
+
+    def _observe_latency(self, record: RequestRecord, pool: str, workload: str) -> None:
+        if record.body_read_s is not None and record.sent_s is not None:
+            self._added.observe(record.sent_s - record.body_read_s)
+        if record.first_event_s is None:
+            return
+        self._ttft.labels(pool, workload).observe(record.first_event_s - record.arrived_s)
+        tokens = record.completion_tokens
+        if tokens is not None and tokens > 1 and record.ended_s is not None:
+            decode_s = record.ended_s - record.first_event_s
+            self._tpot.labels(pool, workload).observe(decode_s / (tokens - 1))
+
+    def _observe_report(self, report: SpeculationReport, pool: str, workload: str) -> None:
+        accepted, drafted = report.num_accepted_draft_tokens, report.num_draft_tokens
+        self.acceptance.add(pool, workload, report)
+        self._drafted.labels(pool, workload).inc(drafted)
+        self._accepted.labels(pool, workload).inc(accepted)
+        self._wasted.labels(pool, workload).inc(drafted - accepted)
+
+
+class _FleetCollector:
+    def __init__(self, fleet: Fleet, acceptance: Acceptance) -> None:
+        self._fleet = fleet
+        self._acceptance = acceptance
+
+    def collect(self) -> Iterator[Metric]:
+        in_flight = GaugeMetricFamily(
+            "paceline_in_flight", "Requests at a worker now", labels=["pool", "worker"]
+        )
+        up = GaugeMetricFamily(
+            "paceline_worker_up", "1 if a worker may be sent requests", labels=["pool", "worker"]
+        )
+        for model in self._fleet.models:
+            for pool in model.pools:
+                for worker in pool.workers:
+                    in_flight.add_metric([pool.name, worker.url], worker.in_flight)
+                    up.add_metric([pool.name, worker.url], float(worker.up))
+        length = GaugeMetricFamily(
+            "paceline_mean_acceptance_length",
+            "1 + accepted draft tokens / passes that drafted, over all requests since the start",
+            labels=["pool", "workload"],
+        )
+        for key, totals in self._acceptance.totals.items():
+            if totals.mean_acceptance_length is not None:
+                length.add_metric(list(key), totals.mean_acceptance_length)
+        yield from (in_flight, up, length)

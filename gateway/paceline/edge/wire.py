@@ -1,0 +1,90 @@
+"""Our side of HTTP: error bodies, headers that pass and headers that do not, request ids."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable
+
+import orjson
+
+from paceline.edge.upstream import Headers
+from paceline.errors import PacelineError
+
+JSON = (b"content-type", b"application/json")
+
+_HOP_BY_HOP = frozenset(
+    [
+        b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te",
+        b"trailer", b"transfer-encoding", b"upgrade", b"proxy-connection",
+    ]
+)  # fmt: skip
+_OURS = frozenset(
+    [
+        b"content-length", b"content-encoding", b"date", b"server", b"x-request-id",
+        b"server-timing", b"set-cookie", b"vary",
+    ]
+)  # fmt: skip
+"""Set anew by us, or true only between the worker and us."""
+_PASSED_UP = (b"traceparent", b"tracestate", b"x-session-id")
+"""The client's headers that a worker may see; credentials are not among them."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
+
+
+def error_body(error: PacelineError) -> bytes:
+    """OpenAI's error shape, the same for every error that we make."""
+    return orjson.dumps(
+        {
+            "error": {
+                "message": error.message,
+                "type": error.type,
+                "param": error.param,
+                "code": error.code,
+            }
+        }
+    )
+
+
+def error_event(error: PacelineError) -> bytes:
+    """The same within a stream, where the status has gone out already. No `[DONE]` follows: it
+    would say that the stream came to its proper end."""
+    return b"data: " + error_body(error) + b"\n\n"
+
+
+def retry_after(error: PacelineError) -> Headers:
+    if error.retry_after_s is None:
+        return []
+    return [(b"retry-after", b"%d" % error.retry_after_s)]
+
+
+def passed_down(headers: Headers) -> Headers:
+    """A worker's response headers without those of its connection to us, and without ours."""
+    named = b",".join(value for name, value in headers if name == b"connection")
+    dropped = _HOP_BY_HOP | _OURS | {name.strip().lower() for name in named.split(b",")}
+    return [
+        (name, value)
+        for name, value in headers
+        if name not in dropped and not name.startswith((b"x-paceline-", b"access-control-"))
+    ]
+
+
+def passed_up(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    return [(name, value) for name, value in headers if name in _PASSED_UP]
+
+
+def request_id(given: str | None) -> str:
+    """The client's own id where it is harmless (1-128 of `[A-Za-z0-9._-]`), else a new one."""
+    if given is not None and _REQUEST_ID.match(given):
+        return given
+    return secrets.token_hex(16)
+
+
+def upstream_request_id(own: str) -> bytes:
+    """With a suffix, so that two requests under one id never meet in a worker."""
+    return f"{own[:100]}-{secrets.token_hex(4)}".encode()
+
+
+def header(headers: Headers, name: bytes) -> bytes | None:
+    """The last header of that (lower-case) name."""
+    return next((value for key, value in reversed(headers) if key == name), None)

@@ -1,0 +1,41 @@
+"""Configuration: one YAML file and the environment → validated, frozen `Settings` (DESIGN §4).
+
+The only part of Paceline that reads YAML. Everything wrong with a file is said at once, each with
+its line, before a port is opened.
+"""
+
+from paceline.settings.discovered import DiscoveredWorker, discovered_settings
+from paceline.settings.load import load, parse
+from paceline.settings.routing_tests import failed_tests
+from paceline.settings.values import (
+    Admin,
+    ApiKey,
+    Auth,
+    Limits,
+    Listen,
+    ModelSettings,
+    PoolSettings,
+    RoutingTest,
+    Settings,
+    Timeouts,
+    WorkerSettings,
+)
+
+__all__ = [
+    "Admin",
+    "ApiKey",
+    "Auth",
+    "DiscoveredWorker",
+    "Limits",
+    "Listen",
+    "ModelSettings",
+    "PoolSettings",
+    "RoutingTest",
+    "Settings",
+    "Timeouts",
+    "WorkerSettings",
+    "discovered_settings",
+    "failed_tests",
+    "load",
+    "parse",
+]

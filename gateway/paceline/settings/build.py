@@ -1,0 +1,121 @@
+"""Validated sections → the frozen values that the gateway runs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paceline.core.rules import Action, Rule
+from paceline.core.types import Endpoint, Workload
+from paceline.settings.checks import rule_name
+from paceline.settings.conditions import conditions
+from paceline.settings.names import Names, names_in
+from paceline.settings.problems import Problems
+from paceline.settings.schema import (
+    AdminSection,
+    AuthSection,
+    FileSection,
+    KeySection,
+    ModelSection,
+    PoolSection,
+    RoutingTestSection,
+    RuleSection,
+    ThenSection,
+)
+from paceline.settings.speculation import speculation
+from paceline.settings.values import (
+    Admin,
+    ApiKey,
+    Auth,
+    Limits,
+    Listen,
+    ModelSettings,
+    PoolSettings,
+    RoutingTest,
+    Settings,
+    Timeouts,
+    WorkerSettings,
+)
+
+
+def build(file: FileSection, data: Any, problems: Problems) -> Settings:
+    """The settings; `data` is what `file` was made from, and `problems` has its line numbers."""
+    names = names_in(data)
+    return Settings(
+        listen=Listen(host=file.listen.host, port=file.listen.port),
+        admin=_admin(file.admin),
+        auth=_auth(file.auth),
+        models=tuple(_model(section) for section in file.models),
+        rules=tuple(
+            _rule(section, index, names, problems)
+            for index, section in enumerate(file.routing.rules)
+        ),
+        tests=tuple(
+            _test(section, problems.line(("routing", "tests", index)))
+            for index, section in enumerate(file.routing.tests)
+        ),
+        limits=Limits(body_bytes=file.limits.body_bytes),
+        timeouts=Timeouts(**file.timeouts.model_dump()),
+    )
+
+
+def _admin(section: AdminSection) -> Admin:
+    return Admin(host=section.host, port=section.port, key=section.key)
+
+
+def _auth(section: AuthSection) -> Auth:
+    return Auth(keys=tuple(_key(key) for key in section.keys), open=section.open)
+
+
+def _key(section: KeySection) -> ApiKey:
+    if section.key is not None:
+        digest = ApiKey.digest(section.key)
+    else:
+        digest = bytes.fromhex(section.key_sha256 or "")
+    return ApiKey(name=section.name, sha256=digest, debug=section.debug)
+
+
+def _model(section: ModelSection) -> ModelSettings:
+    return ModelSettings(
+        name=section.name,
+        aliases=tuple(section.aliases),
+        upstream_name=section.upstream_name or section.name,
+        default_pool=section.default_pool or section.pools[0].name,
+        pools=tuple(_pool(pool) for pool in section.pools),
+    )
+
+
+def _pool(section: PoolSection) -> PoolSettings:
+    return PoolSettings(
+        name=section.name,
+        speculation=speculation(section.speculation) if section.speculation else None,
+        workers=tuple(WorkerSettings(url=w.url, key=w.key) for w in section.workers),
+        max_num_seqs=section.max_num_seqs,
+    )
+
+
+def _rule(section: RuleSection, index: int, names: Names, problems: Problems) -> Rule:
+    when = conditions(section.when, ("routing", "rules", index, "when"), names, problems)
+    name = rule_name(section.name, index)
+    return Rule(name=name, when=when, then=_action(section.then))
+
+
+def _action(section: ThenSection) -> Action:
+    return Action(
+        pool=section.pool,
+        prefer=section.prefer,
+        forbid=tuple(section.forbid or ()),
+        weight=section.weight or {},
+    )
+
+
+def _test(section: RoutingTestSection, line: int) -> RoutingTest:
+    workload = section.expect.workload
+    return RoutingTest(
+        request=section.request,
+        endpoint=Endpoint(section.endpoint),
+        headers={name.lower(): value for name, value in section.headers.items()},
+        key=section.key,
+        expect_workload=None if workload is None else Workload(workload),
+        expect_pool=section.expect.pool,
+        line=line,
+    )

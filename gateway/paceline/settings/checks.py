@@ -1,0 +1,196 @@
+"""What the parts of a file must have in common: names, duplicates, keys, references.
+
+Works on the plain data rather than on validated sections, so that a mistake in one place does not
+hide those in others. What is not of the right type is passed over: `schema` has said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from paceline.settings.conditions import conditions
+from paceline.settings.fields import is_loopback, worker_url
+from paceline.settings.names import EACH, Names, find, names_in, texts
+from paceline.settings.problems import Path, Problems, did_you_mean, dotted
+from paceline.settings.speculation_checks import check_speculation
+from paceline.settings.values import Admin, ApiKey, Listen
+
+
+def check(data: Any, problems: Problems) -> None:
+    """Adds what is wrong between the parts of `data` to `problems`."""
+    names = names_in(data)
+    _check_planes(data, problems)
+    _check_keys(data, problems)
+    _check_models(data, problems)
+    _check_rules(data, names, problems)
+    _check_tests(data, names, problems)
+
+
+def rule_name(written: Any, index: int) -> str:
+    """A rule's name, or the one it gets: `rule-1` for the first."""
+    return written if isinstance(written, str) and written else f"rule-{index + 1}"
+
+
+def _check_planes(data: Any, problems: Problems) -> None:
+    listen, admin = _section(data, "listen"), _section(data, "admin")
+    auth = _section(data, "auth")
+    host = listen.get("host", Listen().host)
+    admin_host = admin.get("host", Admin().host)
+    if _is_remote(host) and not auth.get("keys") and auth.get("open") is not True:
+        shown = problems.show(("listen", "host"), host)
+        problems.add(
+            ("listen", "host"),
+            f"{shown} is open to other machines; add auth.keys, or write auth.open: true",
+        )
+    if auth.get("keys") and auth.get("open") is True:
+        problems.add(("auth", "open"), "true would let everybody in, but there are keys; drop one")
+    if _is_remote(admin_host) and not admin.get("key"):
+        problems.add(("admin", "key"), "required when admin.host is not loopback")
+    port = admin.get("port", Admin().port)
+    if host == admin_host and port == listen.get("port", Listen().port) and port != 0:
+        at = "admin" if "port" in admin else "listen"
+        problems.add((at, "port"), f"{port} is the port of both listen and admin")
+
+
+def _section(data: Any, name: str) -> dict[str, Any]:
+    return next((value for _, value in find(data, name) if isinstance(value, dict)), {})
+
+
+def _is_remote(host: Any) -> bool:
+    return isinstance(host, str) and not is_loopback(host)
+
+
+def _check_keys(data: Any, problems: Problems) -> None:
+    _refuse_duplicates("key name", texts(data, "auth", "keys", EACH, "name"), problems)
+    secrets = []
+    for path, entry in find(data, "auth", "keys", EACH):
+        if not isinstance(entry, dict):
+            continue
+        given = [name for name in ("key", "key_sha256") if entry.get(name) is not None]
+        if len(given) != 1:
+            problems.add(path, f"needs exactly one of key and key_sha256, not {len(given)}")
+        secrets += [((*path, name), _digest(name, entry[name])) for name in given]
+    _refuse_duplicates("secret", secrets, problems, show=False)
+
+
+def _digest(name: str, value: Any) -> str:
+    text = str(value)
+    return ApiKey.digest(text).hex() if name == "key" else text.lower()
+
+
+def _check_models(data: Any, problems: Problems) -> None:
+    named = texts(data, "models", EACH, "name") + texts(data, "models", EACH, "aliases", EACH)
+    _refuse_duplicates("model name or alias", named, problems)
+    for path, model in find(data, "models", EACH):
+        _refuse_duplicates("pool name", texts(model, "pools", EACH, "name", path=path), problems)
+        urls = texts(model, "pools", EACH, "workers", EACH, "url", path=path)
+        _refuse_duplicates("worker URL", _normal(urls), problems)
+        _check_default_pool(model, path, problems)
+        for at, raw in find(model, "pools", EACH, "speculation", path=path):
+            if isinstance(raw, dict):
+                check_speculation(raw, at, problems)
+
+
+def _normal(urls: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
+    for path, url in urls:
+        try:
+            yield path, worker_url(url)
+        except PydanticCustomError:
+            continue
+
+
+def _check_default_pool(model: Any, path: Path, problems: Problems) -> None:
+    if not isinstance(model, dict):
+        return
+    pools = dict.fromkeys(name for _, name in texts(model, "pools", EACH, "name"))
+    default, at = model.get("default_pool"), (*path, "default_pool")
+    if isinstance(default, str):
+        _check_pool(default, at, pools, problems)
+    elif default is None and len(pools) > 1:
+        problems.add(at, f"required with more than one pool; one of {', '.join(pools)}")
+
+
+def _check_pool(name: str, path: Path, pools: Iterable[str], problems: Problems) -> None:
+    known = list(pools)
+    if name not in known:
+        shown = problems.show(path, name)
+        problems.add(path, f"unknown pool {shown}{did_you_mean(name, known)}")
+
+
+def _check_rules(data: Any, names: Names, problems: Problems) -> None:
+    rules = [(path, rule) for path, rule in find(data, "routing", "rules", EACH)]
+    rules = [(path, rule) for path, rule in rules if isinstance(rule, dict)]
+    named = [((*path, "name"), rule_name(rule.get("name"), int(path[-1]))) for path, rule in rules]
+    _refuse_duplicates("rule name", named, problems)
+    for path, rule in rules:
+        when, then = rule.get("when"), rule.get("then")
+        if isinstance(when, dict):
+            conditions(when, (*path, "when"), names, problems)
+        if isinstance(then, dict):
+            _check_then(then, (*path, "then"), _pools_for(when, names), problems)
+
+
+def _pools_for(when: Any, names: Names) -> tuple[str, ...]:
+    """The pools that a rule may name: of the models it is written for, else of all."""
+    written = texts(when, "model") + texts(when, "model", EACH)
+    models = [name for _, name in written if name in names.models]
+    if not models:
+        return names.all_pools
+    return tuple(dict.fromkeys(pool for name in models for pool in names.pools_of(name)))
+
+
+def _check_then(
+    then: dict[str, Any], path: Path, pools: tuple[str, ...], problems: Problems
+) -> None:
+    given = [key for key in ("pool", "prefer", "forbid", "weight") if then.get(key) is not None]
+    if len(given) != 1 and "priority" not in then:
+        problems.add(path, f"needs exactly one of pool, prefer, forbid, weight, not {len(given)}")
+    if then.get("forbid") == [] or then.get("weight") == {}:
+        problems.add((*path, given[0]), "must name at least one pool")
+    targets = [texts(then, key, path=path) for key in ("pool", "prefer", "forbid")]
+    targets += [texts(then, "forbid", EACH, path=path)]
+    for at, name in [found for listed in targets for found in listed]:
+        _check_pool(name, at, pools, problems)
+    _check_weight(then.get("weight"), (*path, "weight"), pools, problems)
+
+
+def _check_weight(weight: Any, path: Path, pools: tuple[str, ...], problems: Problems) -> None:
+    if not isinstance(weight, dict):
+        return
+    for name in weight:
+        _check_pool(name, (*path, name), pools, problems)
+    if weight and all(share == 0 for share in weight.values()):
+        problems.add(path, "shares must add up to more than 0")
+
+
+def _check_tests(data: Any, names: Names, problems: Problems) -> None:
+    for path, key in texts(data, "routing", "tests", EACH, "key"):
+        if key not in names.keys:
+            shown = problems.show(path, key)
+            problems.add(path, f"unknown key {shown}{did_you_mean(key, names.keys)}")
+    for path, test in find(data, "routing", "tests", EACH):
+        model = next((value for _, value in find(test, "request", "model")), None)
+        if model is not None and (not isinstance(model, str) or model not in names.models):
+            at = (*path, "request", "model")
+            shown = problems.show(at, model)
+            problems.add(at, f"unknown model {shown}{did_you_mean(model, names.models)}")
+            continue
+        for at, pool in texts(test, "expect", "pool", path=path):
+            _check_pool(pool, at, names.pools_of(model), problems)
+        for at, expect in find(test, "expect", path=path):
+            if isinstance(expect, dict) and not any(expect.values()):
+                problems.add(at, "needs workload, pool or both")
+
+
+def _refuse_duplicates(
+    what: str, named: Iterable[tuple[Path, str]], problems: Problems, *, show: bool = True
+) -> None:
+    first: dict[str, Path] = {}
+    for path, value in sorted(named, key=lambda item: problems.line(item[0])):
+        if value in first:
+            shown = f" {problems.show(path, value)}" if show else ""
+            problems.add(path, f"the same {what}{shown} as {dotted(first[value])}")
+        first.setdefault(value, path)

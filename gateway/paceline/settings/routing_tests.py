@@ -1,0 +1,107 @@
+"""Runs a configuration's `routing.tests` through the decisions that the gateway makes.
+
+Every worker counts as up and idle: a test says where a request belongs, not what load makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import TypeVar
+
+from paceline.core.decide import decide
+from paceline.core.features import conversation_key, measure, view_of
+from paceline.core.types import (
+    Caller,
+    Decision,
+    ModelSnapshot,
+    PoolSnapshot,
+    Priority,
+    RequestView,
+    WorkerSnapshot,
+    Workload,
+)
+from paceline.errors import PacelineError
+from paceline.settings.values import ModelSettings, RoutingTest, Settings
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def failed_tests(settings: Settings, *, file: str = "config") -> tuple[str, ...]:
+    """A line for each test that fails: where it stands, what it expected, what came, and why.
+
+    Empty if all pass. Never raises for a test's content: what a caller would be refused is a
+    failure here.
+    """
+    failures = ((test, _failure(test, settings)) for test in settings.tests)
+    return tuple(f"{file}:{test.line}: {why}" for test, why in failures if why is not None)
+
+
+def _failure(test: RoutingTest, settings: Settings) -> str | None:
+    try:
+        decision = _decide(test, settings)
+    except (PacelineError, ValueError) as error:
+        return f"expected {_expected(test)}, got an error: {error}"
+    got = f"workload {decision.classification.workload}, pool {decision.pool}"
+    fits = test.expect_workload in (None, decision.classification.workload)
+    if fits and test.expect_pool in (None, decision.pool):
+        return None
+    return f"expected {_expected(test)}, got {got} ({'; '.join(_reasons(decision))})"
+
+
+def _decide(test: RoutingTest, settings: Settings) -> Decision:
+    view = view_of(test.endpoint, {"model": settings.models[0].name, **test.request})
+    model = _asked_for(view, settings.models)
+    return decide(measure(view), _caller(test, view), _all_up(model), settings.rules)
+
+
+def _asked_for(view: RequestView, models: Iterable[ModelSettings]) -> ModelSettings:
+    """Names were checked when the settings were built."""
+    return next(model for model in models if view.model in (model.name, *model.aliases))
+
+
+def _caller(test: RoutingTest, view: RequestView) -> Caller:
+    priority = _header(test, "x-paceline-priority", Priority)
+    return Caller(
+        key_name=test.key,
+        headers=test.headers,
+        workload=_header(test, "x-paceline-workload", Workload),
+        priority=Priority.INTERACTIVE if priority is None else priority,
+        conversation=conversation_key(view, test.request, test.headers),
+    )
+
+
+def _header(test: RoutingTest, name: str, choices: type[Choice]) -> Choice | None:
+    """A choice made by header. Raises ValueError for one that there is not, a caller's 400."""
+    return choices(test.headers[name]) if name in test.headers else None
+
+
+def _all_up(model: ModelSettings) -> ModelSnapshot:
+    pools = (
+        PoolSnapshot(
+            name=pool.name,
+            speculation=pool.speculation,
+            workers=tuple(WorkerSnapshot(url=worker.url) for worker in pool.workers),
+        )
+        for pool in model.pools
+    )
+    return ModelSnapshot(name=model.name, default_pool=model.default_pool, pools=tuple(pools))
+
+
+def _expected(test: RoutingTest) -> str:
+    wanted = {"workload": test.expect_workload, "pool": test.expect_pool}
+    return ", ".join(f"{what} {value}" for what, value in wanted.items() if value is not None)
+
+
+def _reasons(decision: Decision) -> Iterator[str]:
+    because = ", ".join(decision.classification.reasons) or "no evidence"
+    yield f"{decision.classification.label_confidence:.2f} sure because of {because}"
+    copied = decision.classification.copy_ratio.expected
+    yield f"copy ratio {copied:.2f}"
+    yield f"pool by {f'rule {decision.rule}' if decision.rule else decision.reason}"
+    for rule in decision.rules:
+        if rule.why_not is not None:
+            yield f"not {rule.rule}: {rule.why_not}"
+    for pool in decision.pools:
+        if pool.refused is not None:
+            yield f"not {pool.pool}: {pool.refused}"
