@@ -1,0 +1,157 @@
+"""`paceline demo`: a configuration served with simulated workers in the place of the real ones."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import uvloop
+from rich.console import Console
+
+from paceline.cli.serve import announce, with_ports
+from paceline.edge.server import serving
+from paceline.errors import ConfigurationError
+from paceline.settings import ModelSettings, PoolSettings, Settings, WorkerSettings, load
+from paceline.testing.showcase import EXAMPLES, Outcome, ask_worker, curl_line, faults, show
+
+START_S = 20.0
+"""A simulated worker that has not said where it listens by then has failed."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "demo", help="a gateway over simulated workers", description=__doc__
+    )
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "--check", action="store_true",
+        help="on free ports: one request of each workload, compared; exit status 0 if all is well",
+    )  # fmt: skip
+    parser.add_argument(
+        "--any-port", action="store_true", help="free ports instead of the configuration's"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """0, or 1 if a check failed. Raises ConfigurationError."""
+    settings = load(args.config, os.environ)
+    return uvloop.run(_demo(settings, check=args.check, any_port=args.check or args.any_port))
+
+
+async def _demo(settings: Settings, *, check: bool, any_port: bool) -> int:
+    console = Console(highlight=False)
+    if any_port:
+        settings = with_ports(settings, 0, 0)
+    async with contextlib.AsyncExitStack() as stack:
+        with console.status("starting the simulated workers …"):
+            settings = await _with_sim_workers(settings, stack, any_port=any_port)
+        running = await stack.enter_async_context(serving(settings))
+        announce(settings, running.addresses)
+        base_url = running.addresses.data_plane
+        console.print()
+        try:
+            outcomes = await show(base_url, settings, console)
+        except ModuleNotFoundError:
+            console.print("(pip install openai, and the demo shows three requests here)")
+            outcomes = []
+        if check:
+            return await _report(outcomes, settings, console)
+        console.print(f"\ntry it\n{curl_line(base_url, settings.models[0].name)}", soft_wrap=True)
+        console.print("\nCtrl-C ends it")
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, running.stop)
+        await running.ended()
+    return 0
+
+
+async def _report(outcomes: list[Outcome], settings: Settings, console: Console) -> int:
+    """Compares each outcome with its worker's own answer and says what differs."""
+    model = settings.models[0]
+    num_faults = 0
+    for outcome in outcomes:
+        worker = outcome.explained["worker"]
+        direct = await ask_worker(worker, model.upstream_name, outcome.example)
+        for fault in faults(outcome, settings, direct):
+            num_faults += 1
+            console.print(f"{outcome.example.workload.value}: {fault}")
+    complete = len(outcomes) == len(EXAMPLES)
+    console.print("demo check passed" if complete and not num_faults else "demo check FAILED")
+    return 0 if complete and not num_faults else 1
+
+
+async def _with_sim_workers(
+    settings: Settings, stack: contextlib.AsyncExitStack, *, any_port: bool
+) -> Settings:
+    """The settings with every worker simulated; the processes end with `stack`."""
+
+    async def simulated(
+        model: ModelSettings, pool: PoolSettings, worker: WorkerSettings
+    ) -> WorkerSettings:
+        port = 0 if any_port else urlsplit(worker.url).port or 80
+        url = await stack.enter_async_context(_sim_worker(model, pool, worker, port))
+        return replace(worker, url=url)
+
+    models = []
+    for model in settings.models:
+        pools = []
+        for pool in model.pools:
+            workers = [await simulated(model, pool, worker) for worker in pool.workers]
+            pools.append(replace(pool, workers=tuple(workers)))
+        models.append(replace(model, pools=tuple(pools)))
+    return replace(settings, models=tuple(models))
+
+
+@contextlib.asynccontextmanager
+async def _sim_worker(
+    model: ModelSettings, pool: PoolSettings, worker: WorkerSettings, port: int
+) -> AsyncIterator[str]:
+    """One simulated worker as a process of its own; gives its address."""
+    arguments = ["sim-worker", "--port", str(port), "--model", model.upstream_name]
+    arguments += ["--speculation", _speculation(pool)]
+    if pool.max_num_seqs is not None:
+        arguments += ["--max-num-seqs", str(pool.max_num_seqs)]
+    if worker.key is not None:
+        arguments += ["--api-key", worker.key]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "paceline", *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        yield await _address_of(process, f"the simulated worker of pool {pool.name}")
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def _address_of(process: asyncio.subprocess.Process, name: str) -> str:
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(START_S):
+            line = (await process.stdout.readline()).decode()
+    except TimeoutError:
+        raise ConfigurationError(f"{name} did not start within {START_S:g} s") from None
+    if not line.startswith("listening on "):
+        raise ConfigurationError(
+            f"{name} did not start; is its port in use? --any-port takes free ones"
+        )
+    return line.removeprefix("listening on ").strip()
+
+
+def _speculation(pool: PoolSettings) -> str:
+    """The pool's speculation as vLLM's JSON, or `none`."""
+    speculation = pool.speculation
+    if speculation is None:
+        return "none"
+    tokens = {"num_speculative_tokens": speculation.num_speculative_tokens}
+    return json.dumps({"method": speculation.method, **tokens, **speculation.options})
