@@ -16,7 +16,7 @@ from rich.table import Table
 from paceline.edge.scrape import discover
 from paceline.edge.server import Addresses, serve
 from paceline.errors import ConfigurationError
-from paceline.settings import Settings, discovered_settings, load
+from paceline.settings import Settings, discovered_settings, load, worker_address
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,10 +61,8 @@ def with_ports(settings: Settings, port: int | None, admin_port: int | None) -> 
 
 async def settings_from_workers(urls: list[str]) -> Settings:
     """Asks every worker what it serves. Raises ConfigurationError naming all that would not say."""
-    key = os.environ.get("PACELINE_WORKER_KEY")
-    found = await asyncio.gather(
-        *(discover(url.rstrip("/"), key=key) for url in urls), return_exceptions=True
-    )
+    addresses = [worker_address(url) for url in urls]
+    found = await asyncio.gather(*map(discover, addresses), return_exceptions=True)
     problems = [error.message for error in found if isinstance(error, ConfigurationError)]
     if problems:
         raise ConfigurationError("some workers did not answer", problems=tuple(problems))

@@ -50,8 +50,7 @@ def decide(
     allowed = frozenset(name for name, why in refused.items() if why is None)
     if not allowed:
         raise NoCompatiblePool(_nobody_can(model, refused))
-    known = facts(features, classification, caller, model.name)
-    outcome = apply_rules(rules, known, caller, allowed)
+    outcome = apply_rules(rules, facts(features, classification, caller), caller, allowed)
     candidates = [pool for pool in model.pools if pool.name in allowed - outcome.forbidden]
     pool, reason = _standing_in(*_wanted_pool(model, candidates, outcome), model, candidates)
     return Decision(

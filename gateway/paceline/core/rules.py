@@ -107,16 +107,17 @@ class RuleOutcome:
 
 
 def facts(
-    features: RequestFeatures, classification: Classification, caller: Caller, model: str
+    features: RequestFeatures, classification: Classification, caller: Caller
 ) -> dict[str, Any]:
     """The values that conditions may name, by the names of the configuration.
 
-    `model` is the model's own name, whichever alias was asked for.
+    `model` is what the client asked for, an alias perhaps; the configuration's reader lets a
+    model's own name stand for all of them.
     """
     view = features.view
     believed = classification.label_confidence > 0
     return {
-        "model": model,
+        "model": view.model,
         "endpoint": view.endpoint.value,
         "workload": classification.workload.value if believed else None,
         "copy_ratio": classification.copy_ratio.expected if believed else None,

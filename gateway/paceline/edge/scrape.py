@@ -79,12 +79,15 @@ async def probe(worker: Worker, now_s: Callable[[], float]) -> None:
         log.debug("worker %s says nothing of its load: %s", worker.url, error)
 
 
-async def discover(url: str, *, key: str | None = None, connect_s: float = 5.0) -> DiscoveredWorker:
-    """What a worker serves and whether it speculates. Raises ConfigurationError if it won't say."""
-    upstream = Upstream(url, key=key, connect_s=connect_s)
+async def discover(url: str) -> DiscoveredWorker:
+    """What a worker serves and whether it speculates. Raises ConfigurationError if it won't say.
+
+    A worker that wants a key answers 401 here; keys belong into a configuration file.
+    """
+    upstream = Upstream(url)
     try:
-        card = _card(await get(upstream, "/v1/models", timeout_s=connect_s))
-        metrics = await get(upstream, "/metrics", timeout_s=connect_s)
+        card = _card(await get(upstream, "/v1/models"))
+        metrics = await get(upstream, "/metrics")
     except WorkerError as error:
         raise ConfigurationError(f"--worker {url}: {error.message}") from error
     finally:

@@ -4,7 +4,11 @@ The only part of Paceline that reads YAML. Everything wrong with a file is said 
 its line, before a port is opened.
 """
 
-from paceline.settings.discovered import DiscoveredWorker, discovered_settings
+from paceline.settings.discovered import (
+    DiscoveredWorker,
+    discovered_settings,
+    worker_address,
+)
 from paceline.settings.load import load, parse
 from paceline.settings.routing_tests import failed_tests
 from paceline.settings.values import (
@@ -38,4 +42,5 @@ __all__ = [
     "failed_tests",
     "load",
     "parse",
+    "worker_address",
 ]

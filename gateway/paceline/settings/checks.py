@@ -35,22 +35,26 @@ def rule_name(written: Any, index: int) -> str:
 
 
 def _check_planes(data: Any, problems: Problems) -> None:
-    listen, admin = _section(data, "listen"), _section(data, "admin")
-    auth = _section(data, "auth")
-    host = listen.get("host", Listen().host)
-    admin_host = admin.get("host", Admin().host)
+    listen, admin, auth = (_section(data, name) for name in ("listen", "admin", "auth"))
+    host, admin_host = listen.get("host", Listen().host), admin.get("host", Admin().host)
     if _is_remote(host) and not auth.get("keys") and auth.get("open") is not True:
         shown = problems.show(("listen", "host"), host)
-        problems.add(
-            ("listen", "host"),
-            f"{shown} is open to other machines; add auth.keys, or write auth.open: true",
-        )
+        message = f"{shown} is open to other machines; add auth.keys, or write auth.open: true"
+        problems.add(("listen", "host"), message)
     if auth.get("keys") and auth.get("open") is True:
         problems.add(("auth", "open"), "true would let everybody in, but there are keys; drop one")
     if _is_remote(admin_host) and not admin.get("key"):
         problems.add(("admin", "key"), "required when admin.host is not loopback")
+    if host == admin_host or not _EVERY_HOST.isdisjoint((str(host), str(admin_host))):
+        _check_ports(listen, admin, problems)
+
+
+_EVERY_HOST = frozenset({"0.0.0.0", "::"})
+
+
+def _check_ports(listen: dict[str, Any], admin: dict[str, Any], problems: Problems) -> None:
     port = admin.get("port", Admin().port)
-    if host == admin_host and port == listen.get("port", Listen().port) and port != 0:
+    if port != 0 and port == listen.get("port", Listen().port):
         at = "admin" if "port" in admin else "listen"
         problems.add((at, "port"), f"{port} is the port of both listen and admin")
 
@@ -167,22 +171,28 @@ def _check_weight(weight: Any, path: Path, pools: tuple[str, ...], problems: Pro
 
 
 def _check_tests(data: Any, names: Names, problems: Problems) -> None:
-    for path, key in texts(data, "routing", "tests", EACH, "key"):
-        if key not in names.keys:
-            shown = problems.show(path, key)
-            problems.add(path, f"unknown key {shown}{did_you_mean(key, names.keys)}")
     for path, test in find(data, "routing", "tests", EACH):
-        model = next((value for _, value in find(test, "request", "model")), None)
-        if model is not None and (not isinstance(model, str) or model not in names.models):
-            at = (*path, "request", "model")
-            shown = problems.show(at, model)
-            problems.add(at, f"unknown model {shown}{did_you_mean(model, names.models)}")
-            continue
-        for at, pool in texts(test, "expect", "pool", path=path):
-            _check_pool(pool, at, names.pools_of(model), problems)
+        for at, key in texts(test, "key", path=path):
+            if key not in names.keys:
+                shown = problems.show(at, key)
+                problems.add(at, f"unknown key {shown}{did_you_mean(key, names.keys)}")
         for at, expect in find(test, "expect", path=path):
             if isinstance(expect, dict) and not any(expect.values()):
                 problems.add(at, "needs workload, pool or both")
+        _check_tested_pool(test, path, names, problems)
+
+
+def _check_tested_pool(test: Any, path: Path, names: Names, problems: Problems) -> None:
+    """The pool must be one of the model that the request names, or of the first."""
+    asked = None
+    for at, model in find(test, "request", "model", path=path):
+        if not isinstance(model, str) or model not in names.models:
+            shown = problems.show(at, model)
+            problems.add(at, f"unknown model {shown}{did_you_mean(model, names.models)}")
+            return
+        asked = model
+    for at, pool in texts(test, "expect", "pool", path=path):
+        _check_pool(pool, at, names.pools_of(asked), problems)
 
 
 def _refuse_duplicates(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from paceline.core.rules import Action, Condition, Rule
 from paceline.core.types import Speculation, Workload
 from paceline.errors import ConfigurationError
+from paceline.settings.fields import worker_url
 from paceline.settings.values import ModelSettings, PoolSettings, Settings, WorkerSettings
 
 
@@ -22,7 +23,7 @@ from paceline.settings.values import ModelSettings, PoolSettings, Settings, Work
 class DiscoveredWorker:
     """What a worker said of itself; `num_speculative_tokens` is None if it does not speculate."""
 
-    url: str  # scheme://host[:port]
+    url: str  # as `worker_address` returns it
     model: str
     num_speculative_tokens: int | None
 
@@ -30,6 +31,14 @@ class DiscoveredWorker:
     def pool(self) -> str:
         tokens = self.num_speculative_tokens
         return "plain" if tokens is None else f"spec-k{tokens}"
+
+
+def worker_address(text: str) -> str:
+    """`--worker`'s argument as `scheme://host[:port]`. Raises ConfigurationError if it is not."""
+    try:
+        return worker_url(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--worker: {error}") from None
 
 
 def discovered_settings(workers: Sequence[DiscoveredWorker]) -> Settings:

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from paceline.settings.problems import Path, Problems, quoted
+from paceline.settings.problems import Path, Problems
 
 MAX_BYTES = 256 * 1024
 """A large fleet's file is a few KiB; the parser needs seconds for a MiB."""
@@ -44,7 +44,7 @@ def read(text: str, problems: Problems) -> Any:
         return _Reader(text, problems).document()
     except _Unreadable as error:
         problems.add((), error.message, line=error.line)
-    problems.raise_if_any()
+        raise problems.error() from None
 
 
 class _Unreadable(Exception):
@@ -90,9 +90,7 @@ class _Reader:
     def _value(self, event: yaml.Event, path: Path) -> Any:
         self._problems.lines.setdefault(path, _line(event))
         if isinstance(event, yaml.AliasEvent):
-            self._refuse(
-                event, path, "aliases (*name) are not supported; write it out, or quote it"
-            )
+            self._refuse(event, path, "aliases (*name) are not supported; quote it if it is text")
             return None
         self._check_properties(event, path)
         if isinstance(event, yaml.ScalarEvent):
@@ -104,9 +102,8 @@ class _Reader:
         return self._mapping(path)
 
     def _check_properties(self, event: yaml.Event, path: Path) -> None:
-        tag = getattr(event, "tag", None)  # the stubs know neither of them
-        if tag is not None:
-            self._refuse(event, path, f"tags are not supported: {quoted(tag)}")
+        if getattr(event, "tag", None) is not None:  # the stubs know neither of the two
+            self._refuse(event, path, "tags (!name) are not supported; quote it if it is text")
         if getattr(event, "anchor", None) is not None:
             self._refuse(event, path, "anchors (&name) are not supported")
 
@@ -142,14 +139,13 @@ class _Reader:
         if not _is_plain(event):
             return self._text(event, path)
         if _AMBIGUOUS.match(event.value):
-            self._refuse(
-                event, path, f"YAML readers disagree about {event.value}; {_advice(event)}"
-            )
+            shown = self._problems.show(path, event.value)
+            self._refuse(event, path, f"YAML readers disagree about {shown}; {_advice(event)}")
             return event.value
         return _plain(self._text(event, path))
 
     def _text(self, event: yaml.ScalarEvent, path: Path) -> str:
-        """The text; PyYAML leaves the two halves of an escape like JSON's "\\ud83d\\ude00" apart."""
+        """The text; PyYAML leaves the halves of an escape such as "\\ud83d\\ude00" apart."""
         text: str = event.value
         try:
             return text.encode("utf-16", "surrogatepass").decode("utf-16")

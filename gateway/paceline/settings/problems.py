@@ -68,8 +68,11 @@ class Problems:
     def raise_if_any(self) -> None:
         """Raises ConfigurationError with every problem found so far."""
         if self._found:
-            found = self.in_file_order()
-            raise ConfigurationError("\n".join(found), problems=found)
+            raise self.error()
+
+    def error(self) -> ConfigurationError:
+        found = self.in_file_order()
+        return ConfigurationError("\n".join(found), problems=found)
 
     def _text(self, path: Path, line: int, message: str) -> str:
         where = f"{dotted(path)}: " if path else ""

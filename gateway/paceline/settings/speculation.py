@@ -1,9 +1,9 @@
 """A pool's `speculation`: vLLM's `--speculative-config` in vLLM's own names and types.
 
-Follows vLLM 0.33 (`vllm/config/speculative.py`). Stricter in four ways, each because the gateway
-must know what a pool does: `method` is written out, where vLLM may infer it from the checkpoint; so
-is `num_speculative_tokens`, but for `suffix`, whose default is its tree's depth; a key that vLLM
-would take and not use is refused; and so is `synthetic` rejection sampling, which changes the text.
+Follows vLLM 0.33 (`vllm/config/speculative.py`), and is stricter because the gateway must know what
+a pool does: `method` is written out, where vLLM may infer it from the checkpoint; so is
+`num_speculative_tokens`, but for `suffix`, whose default is its tree's depth; a key that vLLM would
+take and not use is refused, and so is `synthetic` rejection sampling, which changes the text.
 
 Not checked here, since only the checkpoints can tell: vocabularies, `n_predict`, memory.
 """
