@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 
-from paceline.core.rules import Rule
-from paceline.core.types import Speculation
+from paceline.core.rules import Action, Condition, Rule
+from paceline.core.types import Speculation, Workload
 from paceline.edge.server import Running, serving
 from paceline.settings import (
     Admin,
@@ -32,6 +32,11 @@ def pool(name: str, *urls: str, speculation: Speculation | None = None, key: str
     return PoolSettings(name=name, speculation=speculation, workers=workers)
 
 
+def prefer(workload: Workload, pool: str) -> Rule:
+    condition = Condition(field="workload", any_of=(workload.value,))
+    return Rule(name=workload.value, when=(condition,), then=Action(prefer=pool))
+
+
 def settings(
     *pools: PoolSettings,
     rules: Sequence[Rule] = (),
@@ -39,12 +44,13 @@ def settings(
     limits: Limits | None = None,
     timeouts: Timeouts | None = None,
     admin_key: str | None = None,
+    upstream_name: str = "up",
 ) -> Settings:
-    """One model `m` (alias `alias`, upstream `up`) over these pools, the last one the default."""
+    """One model `m` (alias `alias`) over these pools, the last one the default."""
     model = ModelSettings(
         name="m",
         aliases=("alias",),
-        upstream_name="up",
+        upstream_name=upstream_name,
         default_pool=pools[-1].name,
         pools=pools,
     )
