@@ -29,7 +29,7 @@ demo-check: $(READY)  ## the same, headless: one streamed request of each worklo
 	@$(BIN)/paceline demo --config configs/gateway.yaml --check
 
 demo-vllm: $(READY)  ## the same on two real vLLM workers on the CPU, with a small real model
-	@$(BIN)/python -m paceline.testing.vllm_cpu demo
+	@$(BIN)/paceline demo --config configs/cpu-vllm.yaml --workers vllm-cpu
 
 test: $(READY)  ## all tests that need no vLLM, a few minutes
 	@$(BIN)/python -m pytest
@@ -47,7 +47,7 @@ fast-check: $(READY)  ## format, lint, types, import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-timing
+	@$(BIN)/lint-imports
 
 format: $(READY)  ## put the code into shape
 	@$(BIN)/ruff format .

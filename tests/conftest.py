@@ -1,4 +1,7 @@
-"""Tests that need an event loop run on the one that the gateway runs on."""
+"""What holds for all tests: uvloop, as in the gateway, and laws without deadlines.
+
+A deadline per example fails on a busy machine what is right on an idle one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 import uvloop
+from hypothesis import settings
+
+settings.register_profile("paceline", deadline=None)
+settings.load_profile("paceline")
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

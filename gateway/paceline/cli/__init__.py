@@ -1,0 +1,1 @@
+"""The `paceline` command's subcommands: arguments to calls; nothing is decided here."""

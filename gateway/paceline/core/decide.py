@@ -37,13 +37,10 @@ def decide(
     caller: Caller,
     model: ModelSnapshot,
     rules: Sequence[Rule],
-    *,
-    tie: int = 0,
 ) -> Decision:
     """Where the request goes: workload, pool, worker, and why.
 
-    `tie` breaks ties between equally loaded workers; a counter will do. Raises NoCompatiblePool if
-    the gates refuse every pool of the model.
+    Raises NoCompatiblePool if the gates refuse every pool of the model.
     """
     classification = _labelled(classify(features), caller)
     refused = {pool.name: refusal(features.view, pool) for pool in model.pools}
@@ -57,7 +54,7 @@ def decide(
         classification=classification,
         model=model.name,
         pool=pool.name,
-        worker=pick_worker(pool, tie=tie).url,
+        worker=pick_worker(pool).url,
         reason=reason,
         rule=outcome.rule,
         pools=tuple(_verdict(pool, refused[pool.name], outcome) for pool in model.pools),

@@ -2,7 +2,8 @@
 
 Lines that cannot be read are skipped and the rest kept; NaN, infinite and missing values are
 unknown, never zero. A data-parallel worker has one series per engine: counts are added up, ratios
-averaged, and where one engine is unknown, so is the whole. Names: vLLM `vllm/v1/metrics/loggers.py`, older names beside the present ones.
+averaged, and where one engine is unknown, so is the whole. Names: vLLM
+`vllm/v1/metrics/loggers.py`, older names beside the present ones.
 """
 
 from __future__ import annotations

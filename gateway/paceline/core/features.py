@@ -20,7 +20,9 @@ LOOK_CHARS = 8192
 ASK_CHARS = 1200
 """Of the caller's own words, half from each end: an instruction is long before it is unclear."""
 PARAGRAPH_CHARS = 400
-"""A paragraph longer than this is taken for pasted material when another one stands beside it."""
+"""A paragraph longer than this is taken for pasted material."""
+SHORT_PARAGRAPH_CHARS = 200
+"""One longer than this is too, where another stands beside it that is much shorter."""
 
 
 def view_of(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
@@ -68,7 +70,8 @@ SESSION_HEADERS = (
 def measure(view: RequestView) -> RequestFeatures:
     """The features of a request. Linear in `LOOK_CHARS`, not in the prompt."""
     last = next((turn.text for turn in reversed(view.turns) if turn.role == "user"), "")
-    ask, pasted = _split_paste(_both_ends(last, LOOK_CHARS))
+    look = _both_ends(last, LOOK_CHARS)
+    ask, pasted = (look, "") if view.endpoint is Endpoint.COMPLETIONS else _split_paste(look)
     ask = _both_ends(ask, ASK_CHARS)
     pasted_chars = len(pasted) + max(0, len(last) - LOOK_CHARS)
     seen = frozenset(signals(view, ask, pasted, pasted_chars))
@@ -141,7 +144,9 @@ def _integer(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """Of an integer too, unless it is beyond what a float can hold."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < 1e300 else None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -154,22 +159,44 @@ def _list(value: Any) -> Sequence[Any]:
 
 # ---- the caller's words and the material they pasted ---------------------------------------------
 
-_FENCED = re.compile(r"```[^\n]*\n.*?(?:```|\Z)|<(\w{3,20})>\n.*?(?:</\1>|\Z)", re.DOTALL)
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_OPENING_TAG = re.compile(r"<(\w{3,20})>\r?\n")
+_BLANK_LINE = re.compile(r"\n[ \t\r]*(?:\n[ \t\r]*)+")
 
 
 def _split_paste(text: str) -> tuple[str, str]:
     """The caller's own words, and what they pasted: fenced or tagged blocks, long paragraphs."""
-    fenced = "".join(found[0] for found in _FENCED.finditer(text))
-    rest = _FENCED.sub("\n\n", text) if fenced else text
+    fenced, rest = _without_fences(text)
+    tagged, rest = _without_tags(rest)
     blocks = [block for block in _BLANK_LINE.split(rest) if block.strip()]
-    if len(blocks) < 2 and not fenced:
-        blocks = _one_paragraph(text)
-    asked = [block for block in blocks if not _is_pasted(block)]
-    if not asked and blocks:
-        asked = [min(blocks[0], blocks[-1], key=len)]
-    pasted = [block for block in blocks if block not in asked]
-    return "\n".join(asked), fenced + "\n".join(pasted)
+    if len(blocks) == 1 and not (fenced or tagged):
+        blocks = _one_paragraph(blocks[0])
+    shortest = min(map(len, blocks), default=0)
+    is_pasted = [_is_pasted(block, shortest) for block in blocks]
+    if blocks and all(is_pasted):  # then the shorter end is what was said of the rest
+        is_pasted[0 if len(blocks[0]) <= len(blocks[-1]) else -1] = False
+    asked = [block for block, pasted in zip(blocks, is_pasted, strict=True) if not pasted]
+    others = [block for block, pasted in zip(blocks, is_pasted, strict=True) if pasted]
+    return "\n".join(asked), "\n".join([*fenced, *tagged, *others])
+
+
+def _without_fences(text: str) -> tuple[list[str], str]:
+    """The blocks within code fences, the fences kept, and the text around them."""
+    pieces = text.split("```")
+    return [f"```{piece}```" for piece in pieces[1::2]], "\n\n".join(pieces[0::2])
+
+
+def _without_tags(text: str) -> tuple[list[str], str]:
+    """The blocks within `<tag>` lines, and the text around them; an open tag runs to the end."""
+    inside: list[str] = []
+    around: list[str] = []
+    position = 0
+    while found := _OPENING_TAG.search(text, position):
+        end = text.find(f"</{found[1]}>", found.end())
+        end = len(text) if end < 0 else end
+        around.append(text[position : found.start()])
+        inside.append(text[found.end() : end])
+        position = min(len(text), end + len(found[1]) + 3)
+    return inside, "\n\n".join([*around, text[position:]])
 
 
 def _one_paragraph(text: str) -> list[str]:
@@ -180,8 +207,10 @@ def _one_paragraph(text: str) -> list[str]:
     return [head, tail] if separator and len(tail) > len(head) else [text]
 
 
-def _is_pasted(block: str) -> bool:
-    return len(block) > PARAGRAPH_CHARS or looks_like_code(block)
+def _is_pasted(block: str, shortest: int) -> bool:
+    if len(block) > PARAGRAPH_CHARS or looks_like_code(block):
+        return True
+    return len(block) > SHORT_PARAGRAPH_CHARS and len(block) > 3 * shortest
 
 
 def _both_ends(text: str, limit: int) -> str:

@@ -3,7 +3,8 @@
 A body is never parsed and written anew: numbers, key order, escapes, spacing and unknown fields go
 upstream as they came. What changes is spliced in: the model's upstream name, and
 `stream_options.include_usage` for clients who did not ask for usage. Keys compare after unescaping,
-and a rewrite changes every top-level occurrence, since workers disagree about which of two counts.
+and a rewrite changes every top-level occurrence. (Of duplicates the last counts, in the worker too;
+where that one needs no change, none is made.)
 
 All functions expect a body that a strict JSON reader has accepted as an object.
 """

@@ -68,7 +68,7 @@ class Condition:
 
     def __str__(self) -> str:
         name = f"header {self.header}" if self.header else self.field
-        wanted = " or ".join(str(value) for value in self.any_of)
+        wanted = " or ".join(map(_said, self.any_of))
         return f"{name} {'is not' if self.negate else 'is'} {wanted}"
 
 
@@ -167,8 +167,21 @@ def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> str | Non
     for condition in rule.when:
         value = _value(condition, known, caller)
         if _matches(condition, value) == condition.negate:
-            return f"{condition}, but it is {'absent' if value is None else value}"
+            return f"{condition}, but it is {_said(value)}"
     return None
+
+
+def _said(value: Any) -> str:
+    """A value in an explanation, as the configuration would write it."""
+    match value:
+        case None:
+            return "absent"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.3g}"
+        case _:
+            return str(value)
 
 
 def _value(condition: Condition, known: Mapping[str, Any], caller: Caller) -> Any:

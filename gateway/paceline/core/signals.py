@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from paceline.core.types import RequestView
+from paceline.core.types import Endpoint, RequestView
 
 SYSTEM_CHARS = 2048
 """Characters read of the system text and of each of the last few turns."""
@@ -17,9 +17,13 @@ SYSTEM_CHARS = 2048
 _CODE_LINE = re.compile(
     r"^[ \t]*(?:def |class |import |from \w+ import|#include|function |const |let |var |public |"
     r"private |static |return\b|if ?\(|for ?\(|while ?\(|[}\])]|@\w|//|/\*|\w+\(.*\)[;:{]?$|"
-    r"[\w.\[\]]+ ?[-+*/]?= ?\S|<\/?\w+[^>]*>|SELECT |\w+: \{)",
+    r"[\w.\[\]]+ ?[-+*/]?= ?\S|<\/?\w+[^>\n]*>|SELECT |\w+: \{)",
     re.MULTILINE,
 )
+
+
+def has_code_line(text: str) -> bool:
+    return _CODE_LINE.search(text) is not None
 
 
 def looks_like_code(text: str) -> bool:
@@ -57,14 +61,15 @@ _CODE_NOUN = _lexicon(
     "command dockerfile makefile loop array struct interface decorator parser compiler"
 )
 _LANGUAGE = _lexicon(
-    "python javascript typescript java c++ c# rust golang go ruby php kotlin swift sql html bash "
+    "python javascript typescript java c++ c# rust golang ruby php kotlin swift sql html bash "
     "haskell scala perl lua matlab verilog vhdl react django flask numpy pandas pytorch css "
     "powershell node"
 )
+_GO = re.compile(r"\b(?:in|to|into|using|with) Go\b")  # in lower case it is a verb
 _PROSE = _lexicon(
     "essay story poem letter email article blog haiku song joke speech paragraph tweet post recipe "
-    "plan itinerary summary advice ideas list report review title slogan message sentence "
-    "sentences lyrics dialogue screenplay resume description headline"
+    "plan itinerary summary advice ideas report review title slogan message "
+    "lyrics dialogue screenplay resume description headline"
 )
 _EXPLAIN = _lexicon(
     "explain describe summarize summarise review compare discuss why analyze analyse classify "
@@ -74,22 +79,31 @@ _EXPLAIN = _lexicon(
 _QUESTION = _lexicon(
     "what why how who when where which whose is are can could does do did should would will"
 )
-_EXTRACT = _lexicon("extract copy quote verbatim repeat list find exact exactly mentioned")
+_EXTRACT = _lexicon("extract copy quote verbatim repeat reproduce exact exactly unchanged")
 _PATCH = re.compile(r"<{5,7} ?SEARCH|<{7}|\*\*\* Begin Patch|^@@ |^diff --git|^[-+]{3} [ab]/", re.M)
 _FILL = re.compile(r"<\|?fim_|<fim-|<PRE>|<SUF>|\[SUFFIX\]")
 _STUB = re.compile(r"(?:def |function |class |fn |func |public |#include|import )", re.M)
+
+
+_ASKING = frozenset(["asks-question", "asks-to-explain", "ends-in-question"])
+_CHANGING = frozenset(["asks-for-change", "speaks-of-change", "asks-for-the-whole"])
 
 
 def signals(view: RequestView, ask: str, pasted: str, pasted_chars: int) -> Iterator[str]:
     """The names of the signals seen, each of which `classify` has a weight for."""
     lowered = ask.lower()
     words = _WORD.findall(lowered)
-    yield from _word_signals(set(words), set(words[:6]), words[:1])
-    yield from _shape_signals(view, ask, pasted, pasted_chars)
+    said = set(_word_signals(set(words), set(words[:6]), words[:1]))
+    if _GO.search(ask):
+        said.add("names-language")
     if _WHOLE.search(lowered):
-        yield "asks-for-the-whole"
+        said.add("asks-for-the-whole")
     if lowered.rstrip().endswith("?"):
-        yield "ends-in-question"
+        said.add("ends-in-question")
+    if pasted and said & _ASKING and not said & _CHANGING:
+        said.add("asks-about-paste")
+    yield from said
+    yield from _shape_signals(view, ask, pasted, pasted_chars)
 
 
 def _word_signals(words: set[str], opening: set[str], first: list[str]) -> Iterator[str]:
@@ -124,7 +138,7 @@ def _shape_signals(view: RequestView, ask: str, pasted: str, pasted_chars: int) 
         "follow-up": bool(earlier),
         "short-ask": len(ask) <= 60,
         "long-ask": len(ask) > 400,
-        "completion": view.endpoint.value == "completions",
+        "continues-code": view.endpoint is Endpoint.COMPLETIONS and has_code_line(ask),
         "not-latin": sum(char > "\u0370" for char in ask[:200]) > len(ask[:200]) / 4,
     }
     return (name for name, seen in shapes.items() if seen)

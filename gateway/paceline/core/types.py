@@ -149,6 +149,7 @@ class WorkerSnapshot:
 
     url: str  # its id as well
     in_flight: int = 0  # requests that this gateway has there now
+    last_picked: int = 0  # grows from one request of the gateway to the next; 0 is never
     up: bool = True
     load: WorkerLoad = WorkerLoad()
 

@@ -107,7 +107,6 @@ class DataPlane:
         self._now_s = now_s
         self._created = created
         self._authenticator = Authenticator(settings.auth)
-        self._turn = 0  # spreads ties between workers
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -263,10 +262,8 @@ class DataPlane:
         caller: Caller,
         failed: list[str],
     ) -> Decision:
-        self._turn += 1
         snapshot = model.snapshot(self._now_s(), without=failed)
-        rules = self._settings.rules
-        decision = decide(features, caller, snapshot, rules, tie=self._turn)
+        decision = decide(features, caller, snapshot, self._settings.rules)
         request.record.decision = decision
         self._telemetry.decided(decision)
         return decision

@@ -6,6 +6,7 @@ decisions are made from the frozen snapshots that this hands out.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -23,10 +24,12 @@ LOAD_FRESH_S = 5.0
 class Worker:
     """One worker. Up until it is known to be down."""
 
-    def __init__(self, settings: WorkerSettings, timeouts: Timeouts) -> None:
+    def __init__(self, settings: WorkerSettings, timeouts: Timeouts, turns: Iterator[int]) -> None:
         self.url = settings.url
         self.upstream = Upstream(settings.url, key=settings.key, connect_s=timeouts.connect_s)
         self.in_flight = 0
+        self.last_picked = 0
+        self._turns = turns  # one count for the whole fleet
         self.up = True
         self.card: Mapping[str, Any] | None = None  # its entry in its own list of models
         self._failures = 0
@@ -37,6 +40,7 @@ class Worker:
     def request(self) -> Iterator[None]:
         """Counts a request for as long as it lasts, whatever becomes of it."""
         self.in_flight += 1
+        self.last_picked = next(self._turns)
         try:
             yield
         finally:
@@ -64,7 +68,13 @@ class Worker:
         return self._load if now_s - self._load_at_s < LOAD_FRESH_S else WorkerLoad()
 
     def snapshot(self, now_s: float, *, up: bool) -> WorkerSnapshot:
-        return WorkerSnapshot(url=self.url, in_flight=self.in_flight, up=up, load=self.load(now_s))
+        return WorkerSnapshot(
+            url=self.url,
+            in_flight=self.in_flight,
+            last_picked=self.last_picked,
+            up=up,
+            load=self.load(now_s),
+        )
 
 
 class Pool:
@@ -114,6 +124,7 @@ class Fleet:
     def __init__(self, settings: Settings, now_s: Callable[[], float]) -> None:
         self.now_s = now_s
         self.workers: dict[str, Worker] = {}
+        self._turns = itertools.count(1)
         self.models = tuple(self._model(model, settings) for model in settings.models)
         self._by_name = {
             name: model for model in self.models for name in (model.name, *model.settings.aliases)
@@ -137,5 +148,5 @@ class Fleet:
 
     def _worker(self, worker: WorkerSettings, timeouts: Timeouts) -> Worker:
         if worker.url not in self.workers:
-            self.workers[worker.url] = Worker(worker, timeouts)
+            self.workers[worker.url] = Worker(worker, timeouts, self._turns)
         return self.workers[worker.url]

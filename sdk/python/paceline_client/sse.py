@@ -105,7 +105,8 @@ class SseParser:
     @property
     def incomplete(self) -> bool:
         """Whether the stream, if it ended here, would end within an event."""
-        return bool(self._splitter.rest.strip(b"\r\n"))
+        rest = self._splitter.rest
+        return bool((rest.removeprefix(_BOM) if self._first else rest).strip(b"\r\n"))
 
     def _event(self, block: bytes) -> SseEvent | None:
         if self._first:

@@ -1,0 +1,192 @@
+"""One request's answer, from its passes to the client: streamed or whole, with the faults in it.
+
+A client that leaves is noticed by reading from it all along (uvicorn does not cancel a raw ASGI
+application); leaving the block that `EnginePacer.serving` opens then frees its sequences.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from starlette.types import Receive, Send
+
+from paceline.sim.counters import SpecCounts
+from paceline.sim.engine import Generation, Pass
+from paceline.testing.sim_worker.events import (
+    DONE,
+    KEEP_ALIVE,
+    Envelope,
+    EventWriter,
+    Piece,
+    whole_answer,
+)
+from paceline.testing.sim_worker.faults import Fault, FaultKind, RequestFaults
+from paceline.testing.sim_worker.pacing import EnginePacer, Mailbox
+from paceline.testing.sim_worker.progress import Progress
+from paceline.testing.sim_worker.refusals import Refusal
+from paceline.testing.sim_worker.responses import EventStream, send_json, send_refusal
+
+FLUSH_S = 0.02  # for what was written last to reach the socket before it is cut
+
+
+class CutOff(Exception):
+    """The answer ends here, without an end: a fault says so, or its client has left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A request that was admitted, and the ways to its client."""
+
+    envelope: Envelope
+    generations: Sequence[Generation]
+    faults: RequestFaults
+    reports_spec: bool
+    receive: Receive
+    send: Send
+    abort: Callable[[], object]  # cut the connection
+    exit_process: Callable[[], object]
+
+    @property
+    def spec(self) -> SpecCounts | None:
+        """What the answer says about drafts: nothing when there are several sequences."""
+        alone = len(self.generations) == 1
+        return self.generations[0].spec if alone and self.reports_spec else None
+
+
+async def answer(exchange: Exchange, pacer: EnginePacer) -> None:
+    """Serve the request to its end, or to where a fault or the client ends it."""
+    mailbox = Mailbox()
+    respond = _stream if exchange.envelope.request.stream else _whole
+    with suppress(CutOff), pacer.serving(exchange.generations, mailbox):
+        async with _watching(exchange.receive, mailbox):
+            await respond(exchange, mailbox)
+
+
+async def _stream(exchange: Exchange, mailbox: Mailbox) -> None:
+    writer = EventWriter(exchange.envelope)
+    stream = EventStream(exchange.send, zipped=exchange.faults.gzip)
+    await stream.begin()
+    try:
+        await _write_pieces(exchange, mailbox, writer, stream)
+        if exchange.envelope.request.include_usage:
+            total = sum(generation.emitted for generation in exchange.generations)
+            await stream.write(writer.usage(total, exchange.spec))
+    except Refusal as refusal:
+        await stream.write(refusal.as_event())
+    await stream.write(DONE)
+    await stream.end()
+
+
+async def _write_pieces(
+    exchange: Exchange, mailbox: Mailbox, writer: EventWriter, stream: EventStream
+) -> None:
+    async def comment() -> None:
+        await stream.write(KEEP_ALIVE)
+
+    async def half_an_event(piece: Piece) -> None:
+        event = writer.piece(piece)
+        await stream.write(event[: len(event) // 2])
+
+    opening = writer.opening()
+    async with aclosing(_pieces(exchange, mailbox, comment, half_an_event)) as batches:
+        async for pieces in batches:
+            await stream.write(opening + b"".join(map(writer.piece, pieces)))
+            opening = b""
+
+
+async def _whole(exchange: Exchange, mailbox: Mailbox) -> None:
+    async def nothing(piece: Piece | None = None) -> None:
+        """There is no body yet that a comment or half an event could be part of."""
+
+    try:
+        async with aclosing(_pieces(exchange, mailbox, nothing, nothing)) as batches:
+            pieces = [piece async for batch in batches for piece in batch]
+    except Refusal as refusal:
+        await send_refusal(exchange.send, refusal)
+        return
+    body = whole_answer(exchange.envelope, _joined(pieces), exchange.spec)
+    await send_json(exchange.send, 200, body, zipped=exchange.faults.gzip)
+
+
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """One piece a choice, in the order of their indices."""
+    whole: dict[int, Piece] = {}
+    for piece in sorted(pieces, key=lambda piece: piece.index):
+        before = whole.get(piece.index)
+        whole[piece.index] = before.followed_by(piece) if before else piece
+    return list(whole.values())
+
+
+async def _pieces(
+    exchange: Exchange,
+    mailbox: Mailbox,
+    comment: Callable[[], Awaitable[None]],
+    half_an_event: Callable[[Piece], Awaitable[None]],
+) -> AsyncGenerator[list[Piece], None]:
+    """What to send, batch by batch, until all choices are finished.
+
+    Raises Refusal where an error strikes, CutOff where the answer breaks off.
+    """
+    if exchange.envelope.request.late_refusal is not None:
+        raise exchange.envelope.request.late_refusal
+    fault = exchange.faults.striking
+    progress = Progress(exchange.generations, limit=fault.at_token if fault else None)
+    while not progress.finished:
+        if fault is not None and progress.at_limit:
+            if fault.mid_event:
+                await half_an_event(progress.next_piece())
+            await _strike(fault, exchange, mailbox)
+        if passes := await _take(mailbox, exchange.faults.comments_every_s, comment):
+            yield progress.advance(passes)
+
+
+async def _take(
+    mailbox: Mailbox, every_s: float | None, comment: Callable[[], Awaitable[None]]
+) -> list[Pass]:
+    """The next passes; none, and a comment sent, when they take longer than `every_s`."""
+    try:
+        async with asyncio.timeout(every_s):
+            passes = await mailbox.take()
+    except TimeoutError:
+        await comment()
+        return []
+    if not passes:
+        raise CutOff("the client has left")
+    return passes
+
+
+async def _strike(fault: Fault, exchange: Exchange, mailbox: Mailbox) -> None:
+    """Let the fault happen. Always raises."""
+    match fault.kind:
+        case FaultKind.ERROR_EVENT:
+            raise fault.refusal()
+        case FaultKind.HANG:
+            for generation in exchange.generations:
+                generation.held = True
+            while await mailbox.take():
+                pass
+        case FaultKind.DIE:
+            await asyncio.sleep(FLUSH_S)
+            if fault.exit:
+                exchange.exit_process()
+            exchange.abort()
+    raise CutOff(fault.kind)
+
+
+@asynccontextmanager
+async def _watching(receive: Receive, mailbox: Mailbox) -> AsyncIterator[None]:
+    """Close the mailbox when the client disconnects."""
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        mailbox.close()
+
+    task = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        task.cancel()

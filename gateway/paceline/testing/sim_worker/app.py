@@ -1,0 +1,214 @@
+"""The simulated worker as a raw ASGI application: `create_sim_worker(options)`.
+
+Everything of one worker hangs off one `SimWorker`; there is nothing global, so several can run in
+one process. It needs no lifespan: the engine's task starts with the first request.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from paceline.sim.engine import Engine, StepCosts
+from paceline.testing.sim_worker import refusals
+from paceline.testing.sim_worker.answers import Exchange, answer
+from paceline.testing.sim_worker.events import Envelope
+from paceline.testing.sim_worker.faults import Fault, Faults, parse_faults
+from paceline.testing.sim_worker.fields import read_body
+from paceline.testing.sim_worker.info import VERSION, model_list
+from paceline.testing.sim_worker.metrics import CONTENT_TYPE, WorkerMetrics
+from paceline.testing.sim_worker.options import SimWorkerOptions
+from paceline.testing.sim_worker.pacing import EnginePacer
+from paceline.testing.sim_worker.refusals import Refusal
+from paceline.testing.sim_worker.requests import read_request
+from paceline.testing.sim_worker.responses import send_bytes, send_json, send_refusal
+from paceline.testing.sim_worker.sequences import sequences
+
+MAX_BODY_BYTES = 64 * 1024 * 1024
+ABORT = "abort_connection"  # where a server that can cut a connection leaves the means to
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", "testclient"})
+
+Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def create_sim_worker(
+    options: SimWorkerOptions | None = None,
+    *,
+    faults: Sequence[Fault] = (),
+    exit_process: Callable[[], object] | None = None,
+) -> ASGIApp:
+    """An ASGI application that behaves like a vLLM server with these options.
+
+    `exit_process` is what a `die` fault with `exit` calls; without it such faults are refused.
+    """
+    return SimWorker(options or SimWorkerOptions(), Faults(faults), exit_process)
+
+
+class SimWorker:
+    """One worker: its engine, its pacer, its metrics, its faults."""
+
+    def __init__(
+        self,
+        options: SimWorkerOptions,
+        faults: Faults,
+        exit_process: Callable[[], object] | None,
+    ) -> None:
+        self._options = options
+        self._faults = faults
+        self._exit_process = exit_process
+        self._costs = StepCosts(base_s=options.step_s)
+        self._engine = Engine(options.max_num_seqs, options.num_speculative_tokens)
+        self._metrics = WorkerMetrics(self._engine, options)
+        self._pacer = EnginePacer(self._engine, self._metrics)
+        self._apply_slowness()
+        self._routes: Mapping[str, Mapping[str, Handler]] = {
+            "/v1/chat/completions": {"POST": self._chat},
+            "/v1/completions": {"POST": self._completions},
+            "/v1/models": {"GET": self._models},
+            "/health": {"GET": self._empty},
+            "/ping": {"GET": self._empty, "POST": self._empty},
+            "/load": {"GET": self._load},
+            "/version": {"GET": self._version},
+            "/metrics": {"GET": self._exposition},
+            "/sim/faults": {"GET": self._show_faults, "POST": self._set_faults},
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+        elif scope["type"] == "http":
+            try:
+                await self._handler(scope)(scope, receive, send)
+            except Refusal as refusal:
+                await send_refusal(send, refusal)
+
+    def _handler(self, scope: Scope) -> Handler:
+        methods = self._routes.get(scope["path"])
+        if methods is None:
+            raise Refusal(404, {"detail": "Not Found"})
+        if scope["method"] not in methods:
+            allow = {"allow": ", ".join(methods)}
+            raise Refusal(405, {"detail": "Method Not Allowed"}, allow)
+        guarded = scope["path"].startswith("/v1/") and self._options.api_key is not None
+        if (
+            guarded
+            and Headers(scope=scope).get("authorization") != f"Bearer {self._options.api_key}"
+        ):
+            raise Refusal(401, {"error": "Unauthorized"})
+        return methods[scope["method"]]
+
+    # --- generating -------------------------------------------------------------------------------
+
+    async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._generate(scope, receive, send, chat=True)
+
+    async def _completions(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._generate(scope, receive, send, chat=False)
+
+    async def _generate(self, scope: Scope, receive: Receive, send: Send, *, chat: bool) -> None:
+        headers = Headers(scope=scope)
+        body = await _read(receive)
+        faults = self._faults.take()
+        if faults.error is not None:
+            raise faults.error
+        fields = read_body(headers.get("content-type", ""), body)
+        request = read_request(fields, self._options, chat=chat)
+        self._admit(request.num_sequences)
+        identity = headers.get("x-request-id") or secrets.token_hex(8)
+        envelope = Envelope(
+            request=request,
+            id=f"{'chatcmpl' if chat else 'cmpl'}-{identity}",
+            model=self._options.model,
+            created=int(time.time()),
+        )
+        exchange = Exchange(
+            envelope=envelope,
+            generations=() if request.late_refusal else sequences(request, self._options),
+            faults=faults,
+            reports_spec=self._options.reports_spec_decode,
+            receive=receive,
+            send=send,
+            abort=scope.get("state", {}).get(ABORT, _nothing),
+            exit_process=self._exit_process or _nothing,
+        )
+        await answer(exchange, self._pacer)
+
+    def _admit(self, num_sequences: int) -> None:
+        limit = self._options.max_num_queued_reqs
+        present = len(self._engine.running) + len(self._engine.waiting)
+        if limit is not None and present + num_sequences > limit:
+            self._metrics.rejected["max_num_queued_reqs"] += 1
+            raise refusals.too_busy()
+
+    # --- the rest ---------------------------------------------------------------------------------
+
+    async def _models(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send_json(send, 200, model_list(self._options))
+
+    async def _empty(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send_bytes(send, 200, b"")
+
+    async def _load(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send_json(send, 200, {"server_load": 0})
+
+    async def _version(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send_json(send, 200, {"version": VERSION, "simulated": True})
+
+    async def _exposition(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send_bytes(send, 200, self._metrics.exposition(), CONTENT_TYPE)
+
+    async def _show_faults(self, scope: Scope, receive: Receive, send: Send) -> None:
+        _check_loopback(scope)
+        await send_json(send, 200, self._faults.as_json())
+
+    async def _set_faults(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Replace all faults. An empty list ends them."""
+        _check_loopback(scope)
+        try:
+            wanted = json.loads(await _read(receive))
+            self._faults.replace(parse_faults(wanted, can_exit=self._exit_process is not None))
+        except ValueError as problem:
+            raise Refusal(400, {"detail": str(problem)}) from None
+        self._apply_slowness()
+        await send_json(send, 200, self._faults.as_json())
+
+    def _apply_slowness(self) -> None:
+        self._engine.costs = self._costs.slowed(self._faults.slow_factor)
+
+
+def _nothing() -> None:
+    """Without a socket there is none to cut: the answer just ends."""
+
+
+def _check_loopback(scope: Scope) -> None:
+    client = scope.get("client")
+    if client and client[0] not in LOOPBACK and not client[0].startswith("127."):
+        raise Refusal(403, {"detail": "faults are set from this machine only"})
+
+
+async def _read(receive: Receive) -> bytes:
+    """The whole body. Raises Refusal for one that is too large."""
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refusal(400, {"detail": "the client left before its body was whole"})
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY_BYTES:
+            raise Refusal(413, {"detail": "Request Entity Too Large"})
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,127 @@
+"""Real time for the engine: one task steps it at its own deadlines and hands out what it yields.
+
+The task exists while there is work and sleeps until each pass is due, so an idle worker costs
+nothing. A request reads its passes from a `Mailbox`; one that is slow to read finds several passes
+there and sends them as one event, which is what vLLM does too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from paceline.sim.engine import Engine, Generation, Pass
+from paceline.testing.sim_worker.metrics import WorkerMetrics
+
+
+class Mailbox:
+    """One request's passes on their way from the engine, and the end of the client's interest."""
+
+    def __init__(self) -> None:
+        self._passes: list[Pass] = []
+        self._news = asyncio.Event()
+        self.closed = False
+
+    def put(self, part: Pass) -> None:
+        self._passes.append(part)
+        self._news.set()
+
+    def close(self) -> None:
+        """The client has gone, or the engine has: nothing more will come."""
+        self.closed = True
+        self._news.set()
+
+    async def take(self) -> list[Pass]:
+        """All passes that have come since the last call, at least one; none when closed."""
+        await self._news.wait()
+        if self.closed:
+            return []
+        self._news.clear()
+        passes, self._passes = self._passes, []
+        return passes
+
+
+class EnginePacer:
+    """Drives one engine by a monotonic clock, in seconds."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        metrics: WorkerMetrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.engine = engine
+        self._metrics = metrics
+        self._clock = clock
+        self._tracks: dict[str, _Track] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def serving(self, generations: Sequence[Generation], mailbox: Mailbox) -> Iterator[None]:
+        """The sequences run while the block does: leaving it takes out what is unfinished."""
+        for generation in generations:
+            self._tracks[generation.key] = _Track(generation, mailbox, self._clock())
+            self.engine.add(generation)
+        self.wake()
+        try:
+            yield
+        finally:
+            for generation in generations:
+                if self._tracks.pop(generation.key, None) is not None:
+                    self.engine.remove(generation.key)
+                    self._metrics.finished["abort"] += 1
+
+    def wake(self) -> None:
+        """See that the task runs if there is anything to do."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                now_s = self._clock()
+                for part in self.engine.step(now_s):
+                    self._deliver(part, now_s)
+                due_s = self.engine.due_s
+                if due_s is None:
+                    return
+                await asyncio.sleep(due_s - self._clock())
+        except Exception:
+            # A mistake of ours: end the streams rather than leave them silent, then let it be seen.
+            for track in self._tracks.values():
+                track.mailbox.close()
+            raise
+
+    def _deliver(self, part: Pass, now_s: float) -> None:
+        track = self._tracks.get(part.key)
+        if track is None:
+            return
+        track.observe(part, now_s, self._metrics)
+        track.mailbox.put(part)
+        if part.finished:
+            del self._tracks[part.key]
+
+
+class _Track:
+    """A sequence on its way: where its passes go, and when what happened."""
+
+    def __init__(self, generation: Generation, mailbox: Mailbox, arrived_s: float) -> None:
+        self.mailbox = mailbox
+        self._finish = generation.script.finish
+        self._arrived_s = arrived_s
+        self._first_s: float | None = None
+        self._last_s = arrived_s
+
+    def observe(self, part: Pass, now_s: float, metrics: WorkerMetrics) -> None:
+        if self._first_s is None:
+            self._first_s = now_s
+            metrics.ttft.observe(now_s - self._arrived_s)
+        else:
+            metrics.itl.observe(now_s - self._last_s)
+        self._last_s = now_s
+        if part.finished:
+            metrics.finished[self._finish] += 1
+            metrics.e2e.observe(now_s - self._arrived_s)
+            metrics.tpot.observe((now_s - self._first_s) / max(1, part.end - 1))

@@ -1,0 +1,196 @@
+"""Request bodies → `GenerateRequest`, refusing what vLLM refuses, in its order.
+
+Unknown fields are ignored, as in vLLM. So are, here, tools, response formats and the sampling
+parameters, apart from their ranges: the text does not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.testing.sim_worker import refusals
+from paceline.testing.sim_worker.fields import Body, flag, integer, number, require
+from paceline.testing.sim_worker.options import SimWorkerOptions
+from paceline.testing.sim_worker.prompts import Prompt, chat_prompt, text_prompts
+from paceline.testing.sim_worker.refusals import Refusal, bad_shape, bad_value
+
+MAX_SEQUENCES = 256  # of one request: prompts times n
+MAX_TOP_LOGPROBS = 20
+DEFAULT_COMPLETION_TOKENS = 16  # vLLM's default for /v1/completions
+_GREEDY = 1e-5  # temperatures below are greedy, which ignores min_p
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateRequest:
+    """One accepted body. `late_refusal` is what vLLM notices only after a stream has begun."""
+
+    chat: bool
+    prompts: tuple[Prompt, ...]
+    n: int
+    max_tokens: int
+    min_tokens: int
+    stop: tuple[str, ...]
+    keep_stop: bool
+    ignore_eos: bool
+    seed: int | None
+    stream: bool
+    include_usage: bool
+    continuous_usage: bool
+    return_token_ids: bool
+    top_logprobs: int | None
+    late_refusal: Refusal | None
+
+    @property
+    def num_sequences(self) -> int:
+        return len(self.prompts) * self.n
+
+    @property
+    def num_prompt_tokens(self) -> int:
+        return sum(len(prompt.tokens) for prompt in self.prompts)
+
+
+def read_request(body: Body, options: SimWorkerOptions, *, chat: bool) -> GenerateRequest:
+    """Raises Refusal with vLLM's status and body."""
+    stream = flag(body, "stream")
+    stream_options = _stream_options(body, stream)
+    require(body, "messages" if chat else "prompt")
+    prompts = (chat_prompt(body["messages"]),) if chat else text_prompts(body["prompt"])
+    _check_model(body, options)
+    param, max_tokens = _max_tokens(body, options, chat=chat)
+    longest = _check_lengths(prompts, options)
+    _check_sampling(body)
+    n = _count(body, len(prompts))
+    max_tokens = min(max_tokens, options.max_model_len - longest)
+    if max_tokens < 1:
+        raise bad_value(f"max_tokens must be at least 1, got {max_tokens}.", param, max_tokens)
+    usage = bool(stream_options.get("include_usage"))
+    return GenerateRequest(
+        chat=chat,
+        prompts=prompts,
+        n=n,
+        max_tokens=max_tokens,
+        min_tokens=max(0, integer(body, "min_tokens") or 0),
+        stop=_stop(body),
+        keep_stop=flag(body, "include_stop_str_in_output"),
+        ignore_eos=flag(body, "ignore_eos"),
+        seed=integer(body, "seed"),
+        stream=stream,
+        include_usage=usage,
+        continuous_usage=usage and bool(stream_options.get("continuous_usage_stats")),
+        return_token_ids=flag(body, "return_token_ids"),
+        top_logprobs=_top_logprobs(body, chat=chat),
+        late_refusal=_late_refusal(body, options),
+    )
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def _check_model(body: Body, options: SimWorkerOptions) -> None:
+    asked = body.get("model")
+    if asked is None or asked == "":
+        return
+    if not isinstance(asked, str):
+        raise bad_shape("string_type", "body.model", "Input should be a valid string", asked)
+    if asked != options.model:
+        raise refusals.unknown_model(asked, options.model)
+
+
+def _check_lengths(prompts: Sequence[Prompt], options: SimWorkerOptions) -> int:
+    longest = max(prompts, key=lambda prompt: len(prompt.tokens))
+    length, limit = len(longest.tokens), options.max_model_len
+    if length > limit:
+        counted = longest.given_ids is not None
+        raise refusals.prompt_too_long(length, limit, counted_whole=counted)
+    return length
+
+
+def _max_tokens(body: Body, options: SimWorkerOptions, *, chat: bool) -> tuple[str, int]:
+    """The field that limits the output, and its value or vLLM's default."""
+    newer = chat and body.get("max_completion_tokens") is not None
+    param = "max_completion_tokens" if newer else "max_tokens"
+    default = options.max_model_len if chat else DEFAULT_COMPLETION_TOKENS
+    value = integer(body, param)
+    if value is None:
+        return param, default
+    if value > options.max_model_len:
+        raise refusals.too_many_output_tokens(param, value, options.max_model_len)
+    return param, value
+
+
+def _check_sampling(body: Body) -> None:
+    temperature = number(body, "temperature", 1.0)
+    if temperature < 0:
+        text = f"temperature must be non-negative, got {temperature}."
+        raise bad_value(text, "temperature", temperature)
+    if temperature > 2:
+        text = f"temperature must be in [0, 2], got {temperature}."
+        raise bad_value(text, "temperature", temperature)
+    top_p = number(body, "top_p", 1.0)
+    if not 0 < top_p <= 1:
+        raise bad_value(f"top_p must be in (0, 1], got {top_p}.", "top_p", top_p)
+    if not 0 <= (min_p := number(body, "min_p", 0.0)) <= 1:
+        raise bad_value(f"min_p must be in [0, 1], got {min_p}.")
+
+
+def _count(body: Body, num_prompts: int) -> int:
+    given = integer(body, "n")
+    n = 1 if given is None else given
+    if n < 1:
+        raise bad_value(f"n must be at least 1, got {n}.")
+    if n > 1 and number(body, "temperature", 1.0) < _GREEDY:
+        raise bad_value(f"n must be 1 when using greedy sampling, got {n}.")
+    if n * num_prompts > MAX_SEQUENCES:
+        raise bad_value(f"n must be at most {MAX_SEQUENCES // num_prompts}, got {n}.")
+    return n
+
+
+def _late_refusal(body: Body, options: SimWorkerOptions) -> Refusal | None:
+    greedy = number(body, "temperature", 1.0) < _GREEDY
+    min_p = number(body, "min_p", 0.0) > _GREEDY and not greedy
+    if options.speculation is not None and (min_p or body.get("logit_bias")):
+        return refusals.not_with_speculation()
+    return None
+
+
+# --- fields ---------------------------------------------------------------------------------------
+
+
+def _stream_options(body: Body, stream: bool) -> Body:
+    given = body.get("stream_options")
+    if not given:
+        return {}
+    if not stream:
+        text = "Stream options can only be defined when `stream=True`."
+        raise bad_value(text, "stream_options")
+    if not isinstance(given, dict):
+        text = "Input should be a valid dictionary"
+        raise bad_shape("dict_type", "body.stream_options", text, given)
+    return given
+
+
+def _stop(body: Body) -> tuple[str, ...]:
+    stop = body.get("stop") or ()
+    strings = (stop,) if isinstance(stop, str) else stop
+    if not isinstance(strings, (list, tuple)) or not all(isinstance(s, str) for s in strings):
+        raise bad_shape("string_type", "body.stop", "Input should be a valid string", stop)
+    if not all(strings):
+        raise bad_value("stop cannot contain an empty string.")
+    return tuple(strings)
+
+
+def _top_logprobs(body: Body, *, chat: bool) -> int | None:
+    """How many alternatives to list with each token; None for no logprobs at all."""
+    if chat:
+        top = (integer(body, "top_logprobs") or 0) if flag(body, "logprobs") else None
+    else:
+        top = integer(body, "logprobs")
+    if top is not None and not 0 <= top <= MAX_TOP_LOGPROBS:
+        param = "top_logprobs" if chat else "logprobs"
+        text = (
+            f"Requested sample logprobs of {top}, which is greater than max allowed: "
+            f"{MAX_TOP_LOGPROBS}"
+        )
+        raise bad_value(text, param, top)
+    return top

@@ -1,0 +1,57 @@
+"""An accepted request → the engine's sequences, their texts already written."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import zlib
+
+from paceline.sim.counters import SpecCounts
+from paceline.sim.drafter import drafter_for
+from paceline.sim.engine import Generation
+from paceline.sim.script import Script, make_script
+from paceline.sim.writer import write
+from paceline.testing.sim_worker.options import SimWorkerOptions
+from paceline.testing.sim_worker.prompts import Prompt
+from paceline.testing.sim_worker.requests import GenerateRequest
+
+
+def sequences(request: GenerateRequest, options: SimWorkerOptions) -> list[Generation]:
+    """One for every prompt and choice, in the order of the answer's choices."""
+    call = secrets.token_hex(8)
+    return [
+        _sequence(request, options, prompt, f"{call}-{i}-{choice}", choice)
+        for i, prompt in enumerate(request.prompts)
+        for choice in range(request.n)
+    ]
+
+
+def _sequence(
+    request: GenerateRequest, options: SimWorkerOptions, prompt: Prompt, key: str, choice: int
+) -> Generation:
+    rng = _rng(options.seed if request.seed is None else request.seed, prompt, choice)
+    at_least = request.max_tokens if request.ignore_eos else request.min_tokens
+    writing = write(prompt.turns, rng, at_least=min(at_least, request.max_tokens))
+    return Generation(
+        key=key,
+        num_prompt_tokens=len(prompt.tokens),
+        script=_script(writing.text, request),
+        drafter=drafter_for(options.speculation, writing.workload, prompt.tokens, rng),
+        spec=SpecCounts.up_to(options.num_speculative_tokens),
+    )
+
+
+def _script(text: str, request: GenerateRequest) -> Script:
+    return make_script(
+        text,
+        max_tokens=request.max_tokens,
+        stop=request.stop,
+        keep_stop=request.keep_stop,
+        ends=not request.ignore_eos,
+    )
+
+
+def _rng(seed: int, prompt: Prompt, choice: int) -> random.Random:
+    """The same for the same prompt, choice and seed, in every process."""
+    digest = zlib.crc32("".join(prompt.tokens).encode())
+    return random.Random(f"{seed}-{digest}-{choice}")

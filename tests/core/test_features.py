@@ -1,0 +1,379 @@
+"""Bodies read with trust in nothing, and a bounded look at what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paceline.core.classify import classify
+from paceline.core.features import LOOK_CHARS, conversation_key, measure, view_of
+from paceline.core.types import Endpoint, RequestFeatures, RequestView, Turn
+
+PYTHON = "def mean(values):\n    total = sum(values)\n    return total / len(values)"
+FENCED = f"```python\n{PYTHON}\n```"
+
+
+def chat_view(*messages: Any, **rest: Any) -> RequestView:
+    return view_of(Endpoint.CHAT_COMPLETIONS, {"model": "m", "messages": list(messages), **rest})
+
+
+def completion_view(prompt: Any, **rest: Any) -> RequestView:
+    return view_of(Endpoint.COMPLETIONS, {"model": "m", "prompt": prompt, **rest})
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def asked(text: str) -> RequestFeatures:
+    return measure(chat_view(user(text)))
+
+
+# ---- what a body says ----------------------------------------------------------------------------
+
+
+def test_a_chat_body_is_read() -> None:
+    view = chat_view(
+        {"role": "system", "content": "Be brief."},
+        {"role": "developer", "content": "Be kind."},
+        user("hi"),
+        {"role": "assistant", "content": "Hello!"},
+        user("bye"),
+        stream=True,
+        max_tokens=10,
+        temperature=0,
+        n=2,
+        logprobs=True,
+        min_p=0.1,
+        logit_bias={"1": 2},
+        tools=[{}, {}],
+        tool_choice="required",
+        response_format={"type": "json_schema", "json_schema": {}},
+        prediction={"type": "content", "content": "so it goes"},
+    )
+    assert view == RequestView(
+        endpoint=Endpoint.CHAT_COMPLETIONS,
+        model="m",
+        stream=True,
+        system="Be brief.\nBe kind.",
+        turns=(
+            Turn(role="user", text="hi"),
+            Turn(role="assistant", text="Hello!"),
+            Turn(role="user", text="bye"),
+        ),
+        prediction="so it goes",
+        num_tools=2,
+        tool_choice_forced=True,
+        response_format="json_schema",
+        max_tokens=10,
+        temperature=0.0,
+        n=2,
+        logprobs=True,
+        min_p=True,
+        logit_bias=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "turns"),
+    [
+        ("Once", (Turn(role="user", text="Once"),)),
+        (["Once", "Twice"], (Turn(role="user", text="Once\nTwice"),)),
+        ("", ()),
+        ([], ()),
+        ([1, 2, 3], ()),
+        ([[1, 2], [3]], ()),
+        (None, ()),
+    ],
+)
+def test_a_completion_prompt_is_read_unless_it_is_token_ids(prompt: Any, turns: tuple) -> None:
+    view = completion_view(prompt, suffix="end")
+    assert (view.turns, view.suffix, view.has_text) == (turns, "end", bool(turns))
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "fix"}, {"type": "image_url", "image_url": {}}], "fix"),
+        ([{"type": "input_text", "text": "fix"}, {"type": "new", "text": "this"}], "fix\nthis"),
+        (["fix", {"text": "this"}], "fix\nthis"),
+        ([{"type": "image_url", "image_url": {"url": "data:,"}}], ""),
+        ([{"type": "text"}, {"type": "text", "text": None}, 7, None, []], ""),
+        ([], ""),
+        (None, ""),
+        (7, ""),
+        ({"text": "not a list"}, ""),
+    ],
+)
+def test_text_is_read_from_parts_of_any_kind(content: Any, text: str) -> None:
+    """Bugs R49: unknown parts are passed over, and no text is no failure."""
+    view = chat_view(user(content))
+    assert view.turns == (Turn(role="user", text=text),)
+    assert view.has_text == bool(text)
+
+
+def test_messages_in_every_shape_of_the_protocol_are_read() -> None:
+    """Bugs R22: calls without content, results as parts, tools without parameters."""
+    call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    view = chat_view(
+        user("What time is it?"),
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "noon"}]},
+        tools=[{"type": "function", "function": {"name": "now"}}],
+        chat_template_kwargs={"enable_thinking": False},
+    )
+    assert [turn.text for turn in view.turns] == ["What time is it?", "", "", "noon"]
+    features = measure(view)
+    assert features.signals >= {"tools", "tool-result"}
+    assert features.ask == "What time is it?"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"max_tokens": 5}, 5),
+        ({"max_completion_tokens": 7}, 7),
+        ({"max_completion_tokens": 7, "max_tokens": 5}, 7),
+        ({"max_completion_tokens": None, "max_tokens": 5}, 5),
+        ({"max_tokens": "5"}, None),
+        ({"max_tokens": True}, None),
+        ({"max_tokens": 5.5}, None),
+        ({}, None),
+    ],
+)
+def test_max_tokens(body: dict, expected: int | None) -> None:
+    assert chat_view(**body).max_tokens == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, None),
+        ({"response_format": None}, None),
+        ({"response_format": {"type": "text"}}, None),
+        ({"response_format": {"type": "json_object"}}, "json_object"),
+        ({"response_format": {"type": "json_schema"}}, "json_schema"),
+        ({"response_format": {"type": 7}}, None),
+        ({"response_format": "json_object"}, None),
+        ({"structured_outputs": {"regex": "[a-z]+"}}, "grammar"),
+        ({"structured_outputs": None}, None),
+    ],
+)
+def test_response_format(body: dict, expected: str | None) -> None:
+    assert chat_view(**body).response_format == expected
+
+
+@pytest.mark.parametrize("value", [False, None, "true", 1, [], {}])
+def test_only_true_streams(value: Any) -> None:
+    assert chat_view(stream=value).stream is False
+    assert chat_view(stream=True).stream is True
+
+
+known_names = [
+    "model", "stream", "messages", "prompt", "suffix", "role", "content", "type", "text",
+    "tools", "tool_choice", "response_format", "structured_outputs", "max_tokens",
+    "max_completion_tokens", "temperature", "n", "logprobs", "min_p", "logit_bias", "prediction",
+    "prompt_cache_key",
+]  # fmt: skip
+keys = st.sampled_from(known_names) | st.text(max_size=3)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["user", "system", "tool", "json_schema", "required", "```", "a\n\nb: c"])
+    | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=12,
+)
+bodies = st.dictionaries(keys, values, max_size=8)
+
+
+@given(body=bodies, endpoint=st.sampled_from(Endpoint))
+@settings(deadline=None, max_examples=60)
+def test_no_body_makes_reading_fail(body: dict[str, Any], endpoint: Endpoint) -> None:
+    view = view_of(endpoint, body)
+    classify(measure(view))
+    assert isinstance(conversation_key(view, body, {}), str)
+
+
+@given(messages=st.lists(st.dictionaries(keys, values, max_size=4), max_size=4))
+@settings(deadline=None, max_examples=60)
+def test_no_messages_make_reading_fail(messages: list) -> None:
+    view = chat_view(*messages)
+    assert measure(view).num_turns == len(view.turns) <= len(messages)
+
+
+# ---- a bounded look ------------------------------------------------------------------------------
+
+
+def besides_sizes(features: RequestFeatures) -> RequestFeatures:
+    """What was measured, without the text itself and the sizes of it."""
+    nothing = RequestView(endpoint=Endpoint.CHAT_COMPLETIONS, model="", stream=False)
+    return replace(features, view=nothing, prompt_chars=0, pasted_chars=0)
+
+
+MIDDLES = (
+    "fix the bug " * 10_000,
+    "```python\ndef f():\n    return 1\n```\n" * 3_000,
+    "\n\n" * 50_000,
+    "x" * 100_000,
+    "<<<<<<< SEARCH\n" * 7_000,
+)
+
+
+@pytest.mark.parametrize("middle", MIDDLES, ids=lambda middle: repr(middle[:12]))
+def test_the_middle_of_a_long_turn_is_not_read(middle: str) -> None:
+    head = "Summarize this report.\n\n" + "The harbour was dredged again. " * 200
+    tail = "In the end the ferry came back. " * 200
+    filler = "The town grew. " * 70_000
+    plain, odd = asked(head + filler + tail), asked(head + middle + tail)
+    assert besides_sizes(plain) == besides_sizes(odd)
+    assert plain.prompt_chars - odd.prompt_chars == len(filler) - len(middle)
+    assert plain.pasted_chars - odd.pasted_chars == len(filler) - len(middle)
+
+
+@pytest.mark.parametrize("middle", MIDDLES, ids=lambda middle: repr(middle[:12]))
+def test_only_the_beginning_of_system_text_and_earlier_turns_is_read(middle: str) -> None:
+    def conversation(filler: str) -> RequestFeatures:
+        opening = "You are a careful assistant. " * 100
+        return measure(
+            chat_view(
+                {"role": "system", "content": opening + filler},
+                user("Tell me about the town." * 100 + filler),
+                {"role": "assistant", "content": "It lies by the sea. " * 200 + filler},
+                user("And the ferry?"),
+            )
+        )
+
+    plain, odd = conversation("The town grew. " * 7_000), conversation(middle)
+    assert besides_sizes(plain) == besides_sizes(odd)
+
+
+@given(text=st.text(max_size=300), times=st.integers(1, 60))
+@settings(deadline=None)
+def test_the_callers_words_are_bounded(text: str, times: int) -> None:
+    features = asked(text * times)
+    assert len(features.ask) <= 1201
+    assert features.prompt_chars == len(text * times)
+    assert 0 <= features.pasted_chars <= features.prompt_chars + 1
+
+
+def test_both_ends_of_a_long_turn_are_read() -> None:
+    filler = "The town grew and the harbour with it. " * 1000
+    assert len(filler) > 2 * LOOK_CHARS
+    first = asked("Proofread the following text.\n\n" + filler)
+    last = asked(filler + "\n\nProofread the text above.")
+    for features in (first, last):
+        assert "Proofread" in features.ask
+        assert features.signals >= {"asks-for-change", "pasted-text", "pasted-long"}
+
+
+# ---- the caller's words and what they pasted -----------------------------------------------------
+
+LETTER = "We was very glad to hears from you after all this years apart. " * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "ask"),
+    [
+        ("Write a poem.", "Write a poem."),
+        (f"Fix this:\n\n{FENCED}", "Fix this:"),
+        (f"{FENCED}\nWhy does it fail?", "\nWhy does it fail?"),
+        (f"Fix this function.\n\n{PYTHON}", "Fix this function."),
+        (f"Correct the grammar.\n\n{LETTER}", "Correct the grammar."),
+        (f"{LETTER}\n\nCorrect the grammar.", "Correct the grammar."),
+        (f"Correct the grammar: {LETTER}", "Correct the grammar"),
+        (f"Correct the grammar\n{LETTER}", "Correct the grammar"),
+        (f"<letter>\n{LETTER}\n</letter>\n\nCorrect it.", "Correct it."),
+    ],
+)
+def test_the_callers_own_words_are_told_from_what_they_pasted(text: str, ask: str) -> None:
+    features = asked(text)
+    assert features.ask.strip("\n") == ask.strip("\n")
+    assert ("pasted-text" in features.signals) == (ask != text)
+
+
+def test_pasted_code_is_known_as_code() -> None:
+    assert asked(f"Explain:\n\n{FENCED}").pasted_is_code
+    assert asked(f"Explain this function.\n\n{PYTHON}").pasted_is_code
+    assert not asked(f"Explain this letter.\n\n{LETTER}").pasted_is_code
+    assert not asked("Explain recursion.").pasted_is_code
+
+
+# ---- signals -------------------------------------------------------------------------------------
+
+SIGNALS = {
+    "asks-for-change": chat_view(user("Rename it.")),
+    "asks-for-the-whole": chat_view(user("Return the full file.")),
+    "asks-question": chat_view(user("Why is it so")),
+    "asks-to-create": chat_view(user("Please write something")),
+    "asks-to-explain": chat_view(user("Could you explain that")),
+    "asks-to-extract": chat_view(user("Give me every date, verbatim")),
+    "code-in-ask": chat_view(user("What is `len`")),
+    "asks-about-paste": chat_view(user(f"What does it do?\n\n{FENCED}")),
+    "continues-code": completion_view("def f(x):\n    return "),
+    "earlier-code": chat_view(user("a"), {"role": "assistant", "content": FENCED}, user("shorter")),
+    "ends-in-question": chat_view(user("Really?")),
+    "fill-in-the-middle": completion_view("def f(", suffix="return 1"),
+    "follow-up": chat_view(user("a"), {"role": "assistant", "content": "b"}, user("c")),
+    "long-ask": chat_view(user("on and on, " * 40)),
+    "names-code": chat_view(user("a function")),
+    "names-language": chat_view(user("in Python")),
+    "names-prose": chat_view(user("a poem")),
+    "not-latin": chat_view(user("为什么天空是蓝色的")),
+    "pasted-code": chat_view(user(f"this\n\n{FENCED}")),
+    "pasted-long": chat_view(user("this\n\n" + LETTER * 3)),
+    "pasted-text": chat_view(user("this\n\n" + LETTER)),
+    "patch-format": chat_view({"role": "system", "content": "<<<<<<< SEARCH"}, user("go")),
+    "prediction": chat_view(user("go"), prediction={"type": "content", "content": "a"}),
+    "short-ask": chat_view(user("go")),
+    "speaks-of-change": chat_view(user("there are typos in it")),
+    "structured-output": chat_view(user("go"), response_format={"type": "json_object"}),
+    "tool-result": chat_view(user("go"), {"role": "tool", "content": "noon"}),
+    "tools": chat_view(user("go"), tools=[{}]),
+}
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+def test_signal_is_seen_and_weighed(signal: str) -> None:
+    features = measure(SIGNALS[signal])
+    assert signal in features.signals
+    classify(features)
+
+
+# ---- conversations -------------------------------------------------------------------------------
+
+
+def key_of(*messages: Any, headers: dict[str, str] | None = None, **rest: Any) -> str:
+    body = {"model": "m", "messages": list(messages), **rest}
+    return conversation_key(view_of(Endpoint.CHAT_COMPLETIONS, body), body, headers or {})
+
+
+def test_the_session_header_names_the_conversation() -> None:
+    both = {"x-session-id": "theirs", "x-paceline-session": "ours"}
+    assert key_of(user("hi"), headers=both, prompt_cache_key="cached") == "ours"
+    assert key_of(user("hi"), headers={"x-session-id": "theirs"}) == "theirs"
+    assert key_of(user("hi"), headers={"x-session-id": ""}, prompt_cache_key="cached") == "cached"
+    assert key_of(user("hi"), prompt_cache_key=7) == "hi"
+
+
+@given(first=st.text(min_size=1), later=st.lists(st.text(), max_size=4), system=st.text())
+@settings(deadline=None)
+def test_a_conversation_keeps_its_key_as_it_grows(first: str, later: list, system: str) -> None:
+    opening = [{"role": "system", "content": system}, user(first)]
+    grown = [{"role": "assistant", "content": "ok"}, *map(user, later)]
+    assert key_of(*opening) == key_of(*opening, *grown) == first[:1024]
+
+
+def test_a_conversation_that_begins_with_a_long_paste_has_a_short_key() -> None:
+    assert key_of(user("x" * 10**6)) == "x" * 1024
+
+
+def test_without_any_user_turn_the_key_is_empty() -> None:
+    assert key_of({"role": "system", "content": "Be brief."}) == ""
