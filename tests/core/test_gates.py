@@ -37,9 +37,18 @@ def test_min_p_and_logit_bias_are_refused_by_pools_that_speculate(
     assert both == "min_p and logit_bias cannot be used with speculative decoding"
 
 
-@pytest.mark.parametrize("value", [None, 0, 0.0, False])
+@pytest.mark.parametrize("value", [None, 0, 0.0, 1e-6, False])
 def test_min_p_that_is_off_is_no_obstacle(value: object) -> None:
     assert refusals(NGRAM, min_p=value) is None
+
+
+@pytest.mark.parametrize(("temperature", "is_refused"), [(0, False), (0.7, True), (None, True)])
+def test_greedy_sampling_ignores_min_p_and_so_do_the_gates(
+    temperature: float | None, is_refused: bool
+) -> None:
+    refused = refusals(NGRAM, min_p=0.1, temperature=temperature)
+    assert (refused is not None) == is_refused
+    assert refusals(NGRAM, logit_bias={"1": 2}, temperature=0) is not None
 
 
 @pytest.mark.parametrize("value", [None, {}])

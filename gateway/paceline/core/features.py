@@ -15,6 +15,8 @@ from typing import Any
 from paceline.core.signals import looks_like_code, signals
 from paceline.core.types import Endpoint, RequestFeatures, RequestView, Turn
 
+SAMPLING_EPS = 1e-5
+"""vLLM's bound below which a sampling parameter counts as 0."""
 LOOK_CHARS = 8192
 """Text read per request (DESIGN §2.3), half from each end of the last user turn."""
 ASK_CHARS = 1200
@@ -39,7 +41,7 @@ def view_of(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
         temperature=_number(body.get("temperature")),
         n=_integer(body.get("n")) or 1,
         logprobs=bool(body.get("logprobs")),
-        min_p=bool(body.get("min_p")),
+        min_p=_samples_with_min_p(body),
         logit_bias=bool(body.get("logit_bias")),
         prediction=_text_of(_mapping(body.get("prediction")).get("content")),
         **builder(body),
@@ -129,6 +131,15 @@ def _response_format(body: Mapping[str, Any]) -> str | None:
     if isinstance(kind, str) and kind != "text":
         return kind
     return "grammar" if body.get("structured_outputs") else None
+
+
+def _samples_with_min_p(body: Mapping[str, Any]) -> bool:
+    """Whether vLLM would apply min_p: it takes tiny values for 0, and drops it in greedy requests
+    (`vllm/sampling_params.py`)."""
+    min_p, temperature = body.get("min_p"), _number(body.get("temperature"))
+    if isinstance(min_p, int | float) and abs(min_p) < SAMPLING_EPS:
+        return False
+    return bool(min_p) and (temperature is None or temperature >= SAMPLING_EPS)
 
 
 def _is_forced(tool_choice: Any) -> bool:
