@@ -42,7 +42,7 @@ def test_a_good_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "model m, gpt" in printed
     assert "plain (default)" in printed
     assert "ngram, k = 5" in printed
-    assert "rule rule-1: header x-tier is [bold]\n" in printed
+    assert "rule rule-1: header x-tier is [bold] → pool ngram\n" in printed
     assert printed.endswith(
         f"{file}: ok: 1 model, 2 pools, 3 workers, 1 rule; 1 routing test passed\n"
     )

@@ -10,12 +10,11 @@ import argparse
 import os
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from paceline.core.types import Speculation
+from paceline.cli.overview import show_settings
 from paceline.errors import ConfigurationError
-from paceline.settings import ModelSettings, Settings, failed_tests, load
+from paceline.settings import Settings, failed_tests, load
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,9 +35,7 @@ def run(args: argparse.Namespace) -> int:
         settings = load(args.file, os.environ)
     except ConfigurationError as error:
         return _report_problems(error, args.file, console)
-    for model in settings.models:
-        console.print(_table(model))
-    _print_rules(settings, console)
+    show_settings(settings, console)
     return _report_tests(settings, args.file, console)
 
 
@@ -49,30 +46,6 @@ def _report_problems(error: ConfigurationError, file: str, console: Console) -> 
         return 2
     console.print(Text(f"{file}: {_count(len(error.problems), 'problem')}", style="bold red"))
     return 1
-
-
-def _table(model: ModelSettings) -> Table:
-    names = ", ".join((model.name, *model.aliases))
-    table = Table(title=Text(f"model {names}"), title_justify="left")
-    for column in ("pool", "speculation", "workers"):
-        table.add_column(column, overflow="fold")
-    for pool in model.pools:
-        mark = " (default)" if pool.name == model.default_pool else ""
-        workers = "\n".join(worker.url for worker in pool.workers)
-        table.add_row(Text(pool.name + mark), Text(_speculation(pool.speculation)), Text(workers))
-    return table
-
-
-def _speculation(speculation: Speculation | None) -> str:
-    if speculation is None:
-        return "none"
-    return f"{speculation.method}, k = {speculation.num_speculative_tokens}"
-
-
-def _print_rules(settings: Settings, console: Console) -> None:
-    for rule in settings.rules:
-        when = " and ".join(str(condition) for condition in rule.when) or "always"
-        console.print(Text(f"rule {rule.name}: {when}"))
 
 
 def _report_tests(settings: Settings, file: str, console: Console) -> int:

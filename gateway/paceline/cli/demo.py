@@ -24,7 +24,7 @@ from rich.console import Console
 from paceline.cli.serve import announce, with_ports
 from paceline.edge.server import serving
 from paceline.errors import ConfigurationError
-from paceline.settings import ModelSettings, PoolSettings, Settings, WorkerSettings, load
+from paceline.settings import Auth, ModelSettings, PoolSettings, Settings, WorkerSettings, load
 from paceline.testing import vllm_cpu
 from paceline.testing.showcase import EXAMPLES, Outcome, ask_worker, curl_line, faults, show
 
@@ -52,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """0, or 1 if a check failed. Raises ConfigurationError."""
-    settings = load(args.config, os.environ)
+    settings = _on_loopback(load(args.config, os.environ))
     any_port = args.check or args.any_port
     if any_port:
         settings = with_ports(settings, 0, 0)
@@ -63,6 +63,16 @@ def run(args: argparse.Namespace) -> int:
             return uvloop.run(_demo(settings, check=args.check, sim_on_any_port=None))
     except vllm_cpu.VllmCpuError as error:
         raise ConfigurationError(str(error)) from error
+
+
+def _on_loopback(settings: Settings) -> Settings:
+    """Without keys, and so on loopback alone, whatever the configuration says."""
+    return replace(
+        settings,
+        auth=Auth(),
+        listen=replace(settings.listen, host="127.0.0.1"),
+        admin=replace(settings.admin, host="127.0.0.1", key=None),
+    )
 
 
 async def _demo(settings: Settings, *, check: bool, sim_on_any_port: bool | None) -> int:

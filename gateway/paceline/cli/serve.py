@@ -11,8 +11,8 @@ from pathlib import Path
 
 import uvloop
 from rich.console import Console
-from rich.table import Table
 
+from paceline.cli.overview import show_settings
 from paceline.edge.scrape import discover
 from paceline.edge.server import Addresses, serve
 from paceline.errors import ConfigurationError
@@ -72,24 +72,8 @@ async def settings_from_workers(urls: list[str]) -> Settings:
 
 
 def announce(settings: Settings, addresses: Addresses) -> None:
-    """Prints what is served, where, and a line to try it with."""
+    """Prints what is served, and where."""
     console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False)
-    for column in ("model", "pool", "speculation", "workers"):
-        table.add_column(column)
-    for model in settings.models:
-        for pool in model.pools:
-            speculation = pool.speculation
-            table.add_row(
-                model.name,
-                pool.name + (" (default)" if pool.name == model.default_pool else ""),
-                f"{speculation.method or 'unknown'} k={speculation.num_speculative_tokens}"
-                if speculation
-                else "none",
-                " ".join(worker.url for worker in pool.workers),
-            )
-    console.print(table)
-    for rule in settings.rules:
-        console.print(f"rule {rule.name}: {' and '.join(map(str, rule.when)) or 'always'}")
+    show_settings(settings, console)
     console.print(f"\nOpenAI API   {addresses.data_plane}/v1", soft_wrap=True)
     console.print(f"admin plane  {addresses.admin}/metrics", soft_wrap=True)

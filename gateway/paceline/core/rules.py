@@ -88,12 +88,22 @@ class Action:
         if self.weight and not sum(self.weight.values()) > 0:
             raise ValueError("weights must add up to more than 0")
 
+    def __str__(self) -> str:
+        if self.weight:
+            return "weight " + ", ".join(f"{pool} {share:g}" for pool, share in self.weight.items())
+        if self.forbid:
+            return f"forbid {', '.join(self.forbid)}"
+        return f"pool {self.pool}" if self.pool else f"prefer {self.prefer}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     name: str
     when: tuple[Condition, ...]
     then: Action
+
+    def __str__(self) -> str:
+        return f"{self.name}: {' and '.join(map(str, self.when)) or 'always'} → {self.then}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from paceline.core.types import Workload
 from paceline.settings import PoolSettings, Settings
@@ -118,35 +117,29 @@ def faults(outcome: Outcome, settings: Settings, direct: tuple[str, dict[str, in
     return [fault for fault, holds in checks.items() if not holds]
 
 
-def table(outcomes: list[Outcome]) -> Table:
-    """One row a request: where it went, why, and what speculation made of it."""
-    shown = Table(title="one request of each workload, streamed by the openai client", box=None)
-    for column in ("workload", "pool", "why", "tokens", "tokens/pass", "first token", "whole"):
-        shown.add_column(
-            column, justify="left" if column in ("workload", "pool", "why") else "right"
-        )
-    for outcome in outcomes:
-        said = outcome.explained
-        because = ", ".join(said["because"]) or "nothing else"
-        shown.add_row(
-            f"{said['workload']} ({said['label_confidence']:.2f})",
-            said["pool"],
-            f"{said['reason']} {said['rule'] or ''}: {because}".replace(" :", ":"),
-            str(outcome.usage["completion_tokens"]),
-            f"{outcome.tokens_per_pass:.2f}" if outcome.tokens_per_pass else "1 (plain)",
-            f"{outcome.ttft_s * 1000:.0f} ms",
-            f"{outcome.total_s:.2f} s",
-        )
-    return shown
+def lines(outcome: Outcome) -> str:
+    """Where one request went, why, and what speculation made of it: three short lines."""
+    said = outcome.explained
+    tokens = f"{outcome.usage['completion_tokens']} tokens"
+    drafted = f"{outcome.tokens_per_pass:.2f} a pass" if outcome.tokens_per_pass else "one a pass"
+    return (
+        f"[bold]{said['workload']:<5} → {said['pool']}[/bold]"
+        f"  ({said['reason']}{' ' + said['rule'] if said['rule'] else ''})\n"
+        f"        {said['label_confidence']:.0%} sure, by {', '.join(said['because'])}\n"
+        f"        {tokens}, {drafted}; first after {outcome.ttft_s * 1000:.0f} ms, "
+        f"all in {outcome.total_s:.2f} s"
+    )
 
 
 async def show(base_url: str, settings: Settings, console: Console) -> list[Outcome]:
-    """Asks all examples, one after the other, and prints the table."""
+    """Asks all examples, one after the other, and prints what came of each."""
     outcomes = []
+    console.print("one request of each workload, streamed by the openai client:")
     for example in EXAMPLES:
         with console.status(f"asking for {example.workload.value} …"):
-            outcomes.append(await ask(base_url, settings.models[0].name, example))
-    console.print(table(outcomes))
+            outcome = await ask(base_url, settings.models[0].name, example)
+        console.print(lines(outcome))
+        outcomes.append(outcome)
     return outcomes
 
 
