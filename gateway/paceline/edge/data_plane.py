@@ -7,62 +7,46 @@ decided by `core.decide`.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
 from paceline import __version__
 from paceline.core.decide import decide
-from paceline.core.explain import explain
-from paceline.core.features import conversation_key, measure, view_of
+from paceline.core.features import measure, view_of
 from paceline.core.rewrite import rewrite, wants_usage_added
-from paceline.core.types import (
-    Caller,
-    Decision,
-    Endpoint,
-    Priority,
-    RequestFeatures,
-    RequestView,
-    Workload,
-)
+from paceline.core.types import Caller, Endpoint, RequestFeatures
 from paceline.edge.auth import Authenticator
 from paceline.edge.client import Client, ClientGone, Message, Receive, Send
 from paceline.edge.relay import Answer, relay_stream, relay_whole
-from paceline.edge.telemetry import CLIENT_GONE, RequestRecord, Telemetry
-from paceline.edge.upstream import Exchange, Headers
+from paceline.edge.request import Request
+from paceline.edge.telemetry import CLIENT_GONE, Telemetry
+from paceline.edge.upstream import Exchange
 from paceline.edge.wire import (
     JSON,
     error_body,
     header,
     passed_down,
     passed_up,
-    request_id,
     retry_after,
     upstream_request_id,
 )
 from paceline.edge.workers import Fleet, Model, Worker
 from paceline.errors import (
-    Forbidden,
-    InvalidRequest,
     MethodNotAllowed,
     ModelNotFound,
     NotFound,
     PacelineError,
-    UnsupportedMediaType,
     WorkerDied,
+    WorkerError,
     WorkerProtocolError,
     WorkerUnavailable,
 )
-from paceline.settings import ApiKey, Settings
+from paceline.settings import Settings
 
 log = logging.getLogger(__name__)
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
 
 GENERATING: Mapping[str, Endpoint] = {
     "/v1/chat/completions": Endpoint.CHAT_COMPLETIONS,
@@ -70,23 +54,8 @@ GENERATING: Mapping[str, Endpoint] = {
 }
 OPEN_PATHS = frozenset(["/health", "/ready", "/version"])
 """What answers without a key, OPTIONS aside."""
-EXPLAIN_BYTES = 2048
 RETRYABLE = (WorkerUnavailable, WorkerDied)
 """Failures after which, with nothing sent to the client, another worker may be asked. Once."""
-
-
-@dataclass(slots=True)
-class Request:
-    """One request's pieces, gathered as they become known."""
-
-    path: str
-    method: str
-    raw_headers: Headers
-    headers: Mapping[str, str]
-    id: str
-    client: Client
-    record: RequestRecord
-    key: ApiKey | None = None
 
 
 class DataPlane:
@@ -111,7 +80,7 @@ class DataPlane:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise RuntimeError(f"the data plane speaks HTTP only, not {scope['type']}")
-        request = self._request(scope, Client(receive, send))
+        request = Request.arrived(scope, Client(receive, send), self._now_s())
         record = request.record
         try:
             await self._serve(request)
@@ -130,25 +99,12 @@ class DataPlane:
             if request.path in GENERATING:
                 self._telemetry.ended(record)
 
-    def _request(self, scope: Message, client: Client) -> Request:
-        raw_headers: Headers = scope["headers"]
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw_headers}
-        return Request(
-            path=scope["path"],
-            method=scope["method"],
-            raw_headers=raw_headers,
-            headers=headers,
-            id=request_id(headers.get("x-request-id")),
-            client=client,
-            record=RequestRecord(arrived_s=self._now_s()),
-        )
-
     async def _refuse(self, request: Request, error: PacelineError) -> None:
         """An error as the response; if one is under way already, it stays incomplete, which the
         server turns into a cut connection."""
         if request.client.started:
             return
-        headers = [JSON, *self._our_headers(request), *retry_after(error)]
+        headers = [JSON, *request.our_headers(), *retry_after(error)]
         await request.client.answer(error.status, headers, error_body(error))
 
     # -- every path ------------------------------------------------------------------------------
@@ -185,7 +141,7 @@ class DataPlane:
         except NotFound:
             methods = ()
         allowed = ", ".join([*methods, "OPTIONS"]).encode()
-        await request.client.answer(204, [(b"allow", allowed), *self._our_headers(request)], b"")
+        await request.client.answer(204, [(b"allow", allowed), *request.our_headers()], b"")
 
     async def _health(self, request: Request) -> None:
         await self._json(request, {"status": "ok"})
@@ -214,16 +170,20 @@ class DataPlane:
         return {**ours, **theirs, **({"root": model.name} if theirs or name != model.name else {})}
 
     async def _json(self, request: Request, value: object) -> None:
-        headers = [JSON, *self._our_headers(request)]
+        headers = [JSON, *request.our_headers()]
         await request.client.answer(200, headers, orjson.dumps(value))
 
     # -- generation ------------------------------------------------------------------------------
 
     async def _generate(self, request: Request) -> None:
-        raw, body = await self._body(request)
+        raw, body = await request.body(
+            limit_bytes=self._settings.limits.body_bytes,
+            timeout_s=self._settings.timeouts.between_bytes_s,
+        )
+        request.record.body_read_s = self._now_s()
         view = view_of(GENERATING[request.path], body)
         model = self._model(view.model)
-        caller = self._caller(request, view, body, model)
+        caller = request.caller(view, body, model.name)
         async with request.client:
             await self._route_and_relay(request, raw, body, measure(view), model, caller)
 
@@ -239,9 +199,15 @@ class DataPlane:
         """Asks the worker decided on, and one more if the first failed before it answered."""
         add_usage = wants_usage_added(body)
         upstream_body = rewrite(raw, body, model=model.settings.upstream_name, add_usage=add_usage)
-        failed: list[str] = []
+        tried: list[str] = []
+        failure: WorkerError | None = None
         while True:
-            decision = self._decide(request, features, model, caller, failed)
+            snapshot = model.snapshot(self._now_s(), without=tried)
+            decision = decide(features, caller, snapshot, self._settings.rules)
+            if failure is not None and decision.worker in tried:  # there is nobody else
+                raise failure
+            request.record.decision = decision
+            self._telemetry.decided(decision)
             worker = self._fleet.workers[decision.worker]
             try:
                 with worker.request():
@@ -250,27 +216,10 @@ class DataPlane:
             except RETRYABLE as error:
                 if isinstance(error, WorkerUnavailable):
                     worker.unreachable()
-                if request.client.started or failed or self._alone(worker, model):
+                if request.client.started or failure is not None:
                     raise
-                failed.append(worker.url)
-
-    def _decide(
-        self,
-        request: Request,
-        features: RequestFeatures,
-        model: Model,
-        caller: Caller,
-        failed: list[str],
-    ) -> Decision:
-        snapshot = model.snapshot(self._now_s(), without=failed)
-        decision = decide(features, caller, snapshot, self._settings.rules)
-        request.record.decision = decision
-        self._telemetry.decided(decision)
-        return decision
-
-    def _alone(self, worker: Worker, model: Model) -> bool:
-        others = (other for pool in model.pools for other in pool.workers if other is not worker)
-        return not any(other.up for other in others)
+                failure = error
+                tried.append(worker.url)
 
     async def _relay(
         self, request: Request, worker: Worker, body: bytes, *, remove_usage: bool
@@ -294,7 +243,7 @@ class DataPlane:
                 exchange,
                 request.client,
                 request.record,
-                headers=lambda: [*passed_down(exchange.headers), *self._our_headers(request)],
+                headers=lambda: [*passed_down(exchange.headers), *request.our_headers()],
                 timeouts=self._settings.timeouts,
                 now_s=self._now_s,
             )
@@ -306,32 +255,6 @@ class DataPlane:
         finally:
             exchange.close()
 
-    # -- what a request says ---------------------------------------------------------------------
-
-    async def _body(self, request: Request) -> tuple[bytes, dict[str, Any]]:
-        """The body as it came (inflated), and as it reads. Raises RequestError."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise UnsupportedMediaType("send the body as Content-Type: application/json")
-        raw = await request.client.body(
-            limit_bytes=self._settings.limits.body_bytes,
-            encoding=header(request.raw_headers, b"content-encoding"),
-            declared=header(request.raw_headers, b"content-length"),
-            timeout_s=self._settings.timeouts.between_bytes_s,
-        )
-        request.record.body_read_s = self._now_s()
-        try:
-            body = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise InvalidRequest(f"the body is not valid JSON: {error}") from None
-        if not isinstance(body, dict):
-            raise InvalidRequest("the body must be a JSON object")
-        if not isinstance(body.get("model"), str) or not body["model"]:
-            raise InvalidRequest("model must be the name of a model", param="model")
-        if not isinstance(body.get("stream"), bool | None):
-            raise InvalidRequest("stream must be true or false", param="stream")
-        return raw, body
-
     def _model(self, name: str) -> Model:
         model = self._fleet.names.get(name)
         if model is None:
@@ -341,38 +264,6 @@ class DataPlane:
             )
         return model
 
-    def _caller(
-        self, request: Request, view: RequestView, body: Mapping[str, Any], model: Model
-    ) -> Caller:
-        headers = request.headers
-        key_name = request.key.name if request.key else ""
-        if headers.get("x-paceline-explain") == "1" and not (request.key and request.key.debug):
-            raise Forbidden("x-paceline-explain needs a key with debug", param="x-paceline-explain")
-        conversation = conversation_key(view, body, headers)
-        return Caller(
-            key_name=key_name or None,
-            headers=headers,
-            workload=_choice(Workload, headers, "x-paceline-workload"),
-            priority=_choice(Priority, headers, "x-paceline-priority") or Priority.INTERACTIVE,
-            conversation=f"{key_name}\0{model.name}\0{conversation}",
-        )
-
-    # -- what we say -----------------------------------------------------------------------------
-
-    def _our_headers(self, request: Request) -> Headers:
-        headers: Headers = [(b"x-request-id", request.id.encode())]
-        decision, record = request.record.decision, request.record
-        if decision is None:
-            return headers
-        headers += [
-            (b"x-paceline-workload", decision.classification.workload.value.encode()),
-            (b"x-paceline-pool", decision.pool.encode()),
-            (b"server-timing", _server_timing(record)),
-        ]
-        if request.headers.get("x-paceline-explain") == "1":
-            headers.append((b"x-paceline-explain", _explain_header(decision)))
-        return headers
-
 
 def _check_status(exchange: Exchange) -> None:
     """Raises WorkerProtocolError for answers that must not reach a client as they are."""
@@ -380,37 +271,3 @@ def _check_status(exchange: Exchange) -> None:
         raise WorkerProtocolError("a worker refused the gateway's own key")
     if not (200 <= exchange.status < 300 or exchange.status >= 400):
         raise WorkerProtocolError(f"a worker answered with status {exchange.status}")
-
-
-def _choice(kind: type[_Choice], headers: Mapping[str, str], name: str) -> _Choice | None:
-    """A header whose value is one of few. Raises InvalidRequest, naming them."""
-    value = headers.get(name)
-    if value is None:
-        return None
-    try:
-        return kind(value.strip().lower())
-    except ValueError:
-        known = ", ".join(kind)
-        raise InvalidRequest(f"{name} may be {known}; not {value[:64]!r}", param=name) from None
-
-
-def _server_timing(record: RequestRecord) -> bytes:
-    """Milliseconds, as the header's specification asks: waiting here, deciding, the worker."""
-    parts = ["queue;dur=0"]
-    if record.body_read_s is not None and record.sent_s is not None:
-        parts.append(f"decide;dur={(record.sent_s - record.body_read_s) * 1000:.3f}")
-    if record.sent_s is not None and record.first_event_s is not None:
-        parts.append(f"worker;dur={(record.first_event_s - record.sent_s) * 1000:.3f}")
-    return ", ".join(parts).encode()
-
-
-def _explain_header(decision: Decision) -> bytes:
-    """The explanation, without its longest parts where it would be longer than a header should."""
-    said = explain(decision)
-    for longest in (None, "rules", "pools", "because"):
-        if longest is not None:
-            said[longest] = "too long to show"
-        text = json.dumps(said, separators=(",", ":")).encode()
-        if len(text) <= EXPLAIN_BYTES:
-            return text
-    return b"{}"
