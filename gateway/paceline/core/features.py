@@ -18,7 +18,7 @@ from paceline.core.types import Endpoint, RequestFeatures, RequestView, Turn
 SAMPLING_EPS = 1e-5
 """vLLM's bound below which a sampling parameter counts as 0."""
 LOOK_CHARS = 8192
-"""Text read per request (DESIGN §2.3), half from each end of the last user turn."""
+"""Text read per request, half from each end of the last user turn."""
 ASK_CHARS = 1200
 """Of the caller's own words, half from each end: an instruction is long before it is unclear."""
 PARAGRAPH_CHARS = 400
@@ -49,7 +49,7 @@ def view_of(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
 
 
 def conversation_key(view: RequestView, body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """What stays the same through a conversation and differs between two (DESIGN §2).
+    """What stays the same through a conversation and differs between two.
 
     A session header, `prompt_cache_key`, else the first user turn (its first 1,024 characters).
     The caller scopes it by key and model before it is used.

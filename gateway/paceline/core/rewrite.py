@@ -1,4 +1,4 @@
-"""The named rewrites of a request body, made on the client's own bytes (DESIGN §5.3).
+"""The named rewrites of a request body, made on the client's own bytes.
 
 A body is never parsed and written anew: numbers, key order, escapes, spacing and unknown fields go
 upstream as they came. What changes is spliced in: the model's upstream name, and

@@ -186,7 +186,7 @@ class Caller:
     """What the request says beside its body.
 
     `headers` are lower-case names to values; `conversation` identifies the conversation for
-    stable shares (DESIGN: session header, prompt_cache_key, else the first user turn), already
+    stable shares (a session header, prompt_cache_key, else the first user turn), already
     scoped by key and model.
     """
 

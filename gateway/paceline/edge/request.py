@@ -95,7 +95,7 @@ class Request:
         )
 
     def our_headers(self) -> Headers:
-        """What every response of ours says (DESIGN §5.2), as far as it is known by now."""
+        """What every response of ours says, as far as it is known by now."""
         headers: Headers = [(b"x-request-id", self.id.encode())]
         decision = self.record.decision
         if decision is None:

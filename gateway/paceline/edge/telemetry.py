@@ -1,4 +1,4 @@
-"""What the gateway counts, by the names of DESIGN §5.6, and one record per request.
+"""What the gateway counts, and one record per request.
 
 Labels come from closed sets: our models and pools, the three workloads, status codes. Never a
 user, never a prompt. Gauges that are facts of the fleet (in flight, up, mean acceptance length) are

@@ -1,4 +1,4 @@
-"""Configuration: one YAML file and the environment → validated, frozen `Settings` (DESIGN §4).
+"""Configuration: one YAML file and the environment → validated, frozen `Settings`.
 
 The only part of Paceline that reads YAML. Everything wrong with a file is said at once, each with
 its line, before a port is opened.

@@ -1,4 +1,4 @@
-"""The configuration as frozen values, after everything about it was found right (DESIGN §4).
+"""The configuration as frozen values, after everything about it was found right.
 
 Times are seconds, sizes bytes. Names were checked against one another when these were built: every
 pool that a rule or a default names exists.

@@ -89,7 +89,7 @@ class HeadDrafter:
 
     `survivals[i]` is the probability that the first i + 1 tokens are all accepted; one draw per
     pass decides how far it goes. Passes are independent, which real heads' are nearly (lag-1
-    autocorrelation 0.04 to 0.17, research/speculation-control.md §2.2).
+    autocorrelation 0.04 to 0.17 in the traces of SpecDecode-Bench).
     """
 
     def __init__(self, survivals: Sequence[float], rng: random.Random) -> None:
@@ -118,13 +118,13 @@ def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
     return count
 
 
-# P(first i tokens accepted) by method and workload. Sources, as in research/speculation-control.md:
-# eagle3: SpecDecode-Bench, Llama-3.1-8B, k = 5 (§2.2); chat is ShareGPT, code InstructCoder.
-# eagle3 on edits: no trace holds them; EAGLE on BlazEdit, k = 3 (vLLM #24344, §2.1).
-# mtp: a ShareGPT replay of an MTP-like head, k = 3 (§2.1), used for every workload: a local
+# P(first i tokens accepted) by method and workload. Sources:
+# eagle3: SpecDecode-Bench, Llama-3.1-8B, k = 5; chat is ShareGPT, code InstructCoder.
+# eagle3 on edits: no trace holds them; EAGLE on BlazEdit, k = 3 (vLLM #24344).
+# mtp: a ShareGPT replay of an MTP-like head, k = 3, used for every workload: a local
 #   SPEED-Bench run found the same acceptance in all categories (llama.cpp PR #23869).
 # draft_model: no survivals are published. Geometric, 0.58 a step, so that τ at k = 5 is the 2.28 of
-#   SpS on Spec-Bench (§2.1; its k is not given), for every workload.
+#   SpS on Spec-Bench (its k is not given), for every workload.
 SURVIVALS: Mapping[str, Mapping[Workload, tuple[float, ...]]] = {
     "eagle3": {
         Workload.CHAT: (0.61, 0.37, 0.25, 0.17, 0.12),

@@ -25,7 +25,7 @@ class StepCosts:
     """Seconds of a pass: fixed, for each running sequence, draft token and prompt token.
 
     The defaults are round numbers of the order of an 8B model on an H100, where a pass takes about
-    10 ms and each further scheduled token 21 µs (research/speculation-control.md §0.2).
+    10 ms and each further scheduled token 21 µs (fitted to the H100 runs of SpecDecode-Bench).
     """
 
     base_s: float = 0.012
