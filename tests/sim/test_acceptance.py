@@ -11,7 +11,8 @@ import random
 from paceline.core.types import Speculation, Turn, Workload
 from paceline.sim.counters import SpecCounts
 from paceline.sim.drafter import drafter_for
-from paceline.sim.engine import Engine, Generation, run_out
+from paceline.sim.engine import Engine, run_out
+from paceline.sim.generation import Generation
 from paceline.sim.library import passages
 from paceline.sim.script import make_script
 from paceline.sim.words import render_chat, tokenize
@@ -37,7 +38,9 @@ EDIT = (
 def tokens_per_pass(prompts: tuple[str, ...], speculation: Speculation | None) -> float:
     tokens, passes = 0, 0
     for seed, prompt in enumerate(prompts):
-        engine = Engine(1, speculation.num_speculative_tokens if speculation else 0)
+        engine = Engine(
+            num_speculative_tokens=speculation.num_speculative_tokens if speculation else 0
+        )
         engine.add(_generation(prompt, speculation, seed))
         passes += len(list(run_out(engine)))
         tokens += engine.counters.generation_tokens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paceline.sim.drafter import Draft
+from paceline.sim.draft import Draft
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,9 +49,15 @@ class SpecCounts:
 
 @dataclass(slots=True, kw_only=True)
 class Counters:
-    """Totals since the engine began."""
+    """Totals since the engine began.
+
+    `scheduled_tokens` are all that passes computed: prompts, tokens computed again after a
+    preemption, and for each decoding sequence one token and its draft.
+    """
 
     spec: SpecCounts
     passes: int = 0
+    scheduled_tokens: int = 0
     prompt_tokens: int = 0
+    recomputed_tokens: int = 0
     generation_tokens: int = 0

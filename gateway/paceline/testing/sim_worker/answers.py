@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from starlette.types import Receive, Send
 
 from paceline.sim.counters import SpecCounts
-from paceline.sim.engine import Generation, Pass
+from paceline.sim.generation import Generation, Pass
 from paceline.testing.sim_worker.events import (
     DONE,
     KEEP_ALIVE,

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from paceline.sim.engine import Engine, StepCosts
+from paceline.sim.cost import PassCosts
+from paceline.sim.engine import Engine
 from paceline.testing.sim_worker import refusals
 from paceline.testing.sim_worker.answers import Exchange, answer
 from paceline.testing.sim_worker.events import Envelope
@@ -61,8 +62,11 @@ class SimWorker:
         self._options = options
         self._faults = faults
         self._exit_process = exit_process
-        self._costs = StepCosts(base_s=options.step_s)
-        self._engine = Engine(options.max_num_seqs, options.num_speculative_tokens)
+        self._costs = PassCosts(host_s=options.step_s, weights_s=0.0)
+        self._engine = Engine(
+            max_num_seqs=options.max_num_seqs,
+            num_speculative_tokens=options.num_speculative_tokens,
+        )
         self._metrics = WorkerMetrics(self._engine, options)
         self._pacer = EnginePacer(self._engine, self._metrics)
         self._apply_slowness()

@@ -27,7 +27,6 @@ from paceline.testing.sim_worker.options import SimWorkerOptions
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FINISHED_REASONS = ("stop", "length", "abort", "error", "repetition")
-KV_CACHE_TOKENS = 400_000  # what an 8B model leaves room for on 80 GB, at 128 KiB a token
 ADMISSION_REASONS = ("max_num_queued_reqs", "max_num_queued_tokens")
 _LABELS = ("model_name", "engine")
 
@@ -107,13 +106,14 @@ class WorkerMetrics(Collector):
         by_reason.add_metric((self._options.model, "0", "capacity"), waiting)
         by_reason.add_metric((self._options.model, "0", "deferred"), 0)
         yield by_reason
-        usage = min(1.0, self._engine.num_kv_tokens / KV_CACHE_TOKENS)
-        yield self._gauge("kv_cache_usage_perc", usage)
+        yield self._gauge("kv_cache_usage_perc", self._engine.kv.usage)
 
     def _tokens(self) -> Iterator[Metric]:
         counters = self._engine.counters
         yield self._counter(
-            "num_preemptions", "Cumulative number of preemption from the engine.", 0
+            "num_preemptions",
+            "Cumulative number of preemption from the engine.",
+            self._engine.preempted,
         )
         yield self._counter(
             "prompt_tokens", "Number of prefill tokens processed.", counters.prompt_tokens

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from paceline.sim.engine import Engine, Generation, Pass
+from paceline.sim.engine import Engine
+from paceline.sim.generation import Generation, Pass
 from paceline.testing.sim_worker.metrics import WorkerMetrics
 
 

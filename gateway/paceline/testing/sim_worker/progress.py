@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.sim.engine import Generation, Pass
+from paceline.sim.generation import Generation, Pass
 from paceline.testing.sim_worker.events import Piece
 
 

@@ -8,7 +8,7 @@ import zlib
 
 from paceline.sim.counters import SpecCounts
 from paceline.sim.drafter import drafter_for
-from paceline.sim.engine import Generation
+from paceline.sim.generation import Generation
 from paceline.sim.script import Script, make_script
 from paceline.sim.writer import write
 from paceline.testing.sim_worker.options import SimWorkerOptions
@@ -34,7 +34,7 @@ def _sequence(
     writing = write(prompt.turns, rng, at_least=min(at_least, request.max_tokens))
     return Generation(
         key=key,
-        num_prompt_tokens=len(prompt.tokens),
+        num_prompt_tokens=max(1, len(prompt.tokens)),
         script=_script(writing.text, request),
         drafter=drafter_for(options.speculation, writing.workload, prompt.tokens, rng),
         spec=SpecCounts.up_to(options.num_speculative_tokens),
