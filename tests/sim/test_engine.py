@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.sim.cost import DraftCosts, PassCosts
+from paceline.sim.cost import DraftCosts, PassCosts, pass_costs
 from paceline.sim.counters import SpecCounts
 from paceline.sim.draft import Drafter
 from paceline.sim.drafter import NgramDrafter
 from paceline.sim.draws import HeadDrafter
 from paceline.sim.engine import Engine, run_out
 from paceline.sim.generation import Generation, Pass
+from paceline.sim.hardware import H100, LLAMA_31_8B
 from paceline.sim.schedule import BatchSizeSchedule
 from paceline.sim.script import make_script
 
@@ -324,6 +325,22 @@ def test_the_batch_of_a_pass_governs_the_drafts_of_the_next():
     # was proposed before b came; after each of them nothing is proposed, so that the two others and
     # the one after b has left hold single tokens.
     assert sizes == [1, 4, 4, 1, 1, 1, 4]
+
+
+def test_a_steady_batch_is_as_fast_as_the_arithmetic_says():
+    costs = pass_costs(H100, LLAMA_31_8B, method="eagle3")
+    survivals, running, length = (0.7, 0.5, 0.3), 64, 400
+    script = make_script("word " * length, max_tokens=length, ends=False)
+    model = Engine(num_speculative_tokens=3, costs=costs)
+    for i in range(running):
+        each = generation(str(i), prompt=200)
+        each.script, each.drafter = script, HeadDrafter(survivals, random.Random(i))
+        model.add(each)
+    passes = [(at_s, part) for at_s, part in run_out(model) if len(model.running) == running]
+    seconds = passes[-1][0] - passes[0][0]
+    tokens = sum(part.end - part.start for at_s, part in passes if at_s > passes[0][0])
+    predicted = running * 2.5 / costs.decode_s(running, 3, 200 + length / 2)
+    assert tokens / seconds == pytest.approx(predicted, rel=0.05)  # prefills at the start
 
 
 # --- leaving and holding --------------------------------------------------------------------------
