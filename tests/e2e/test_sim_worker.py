@@ -641,6 +641,162 @@ async def test_faults_that_cannot_be_are_refused(fault: Any, problem: str):
     assert problem in response.json()["detail"]
 
 
+# --- saturation, lag, death and rebirth -----------------------------------------------------------
+
+
+async def test_a_saturated_worker_says_so_and_refuses():
+    async with worker(max_num_seqs=8) as it:
+        await it.set_faults({"kind": "saturated", "waiting": 33})
+        refused = await it.chat("hi")
+        assert (refused.status_code, refused.json()) == (503, BUSY)
+        assert await it.metric("num_requests_running") == 8
+        assert await it.metric("num_requests_waiting") == 33
+        assert await it.metric("kv_cache_usage_perc") == 1
+        await it.set_faults()
+        assert await it.metric("num_requests_waiting") == 0
+        assert (await it.chat("hi")).status_code == 200
+
+
+async def test_the_token_limit_counts_prompts_that_are_not_computed():
+    async with worker(max_num_queued_tokens=50) as it:
+        refused = await it.chat("word " * 60)
+        assert (refused.status_code, refused.json()) == (503, BUSY)
+        reason = {"reason": "max_num_queued_tokens"}
+        assert await it.metric("admission_rejections_total", **reason) == 1
+        assert (await it.chat("hi")).status_code == 200
+
+
+async def test_events_are_joined_where_the_server_lags():
+    async with worker(None, step_s=0.002) as it:
+        await it.set_faults({"kind": "merge", "every_s": 0.05})
+        async with it.stream(max_tokens=40, return_token_ids=True) as response:
+            events = events_of((await response.aread()).decode())
+    sizes = [len(event["choices"][0]["token_ids"]) for event in events[1:]]
+    assert sum(sizes) == 40
+    assert max(sizes) >= 5
+
+
+async def test_a_stream_interval_gathers_tokens_but_for_the_first_and_last():
+    async with worker(None) as it:
+        async with it.stream(max_tokens=21, return_token_ids=True, stream_interval=8) as response:
+            events = events_of((await response.aread()).decode())
+    assert [len(event["choices"][0]["token_ids"]) for event in events[1:]] == [1, 8, 8, 4]
+
+
+async def test_a_dead_engine_ends_its_streams_with_an_error_and_comes_back_as_new():
+    async with worker(step_s=0.01) as it:
+        async with it.stream() as response:
+            lines = response.aiter_lines()
+            await anext(lines)
+            await it.set_faults({"kind": "engine_death", "for_s": 0.3})
+            during = [await it.http.get("/health"), await it.chat("hi")]
+            rest = [line async for line in lines if line]
+        assert rest[-1] == "data: [DONE]"
+        assert json.loads(rest[-2].removeprefix("data: "))["error"]["code"] == 500
+        assert [answer.status_code for answer in during] == [503, 500]
+        async with asyncio.timeout(5):
+            while (await it.http.get("/health")).status_code != 200:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert await it.metric("generation_tokens_total") == 0
+        assert (await it.chat("hi")).status_code == 200
+
+
+async def test_a_worker_that_is_down_cuts_what_it_has_and_takes_nothing():
+    async with worker(step_s=0.01) as it:
+        parts: list[bytes] = []
+        reading = asyncio.create_task(read_into(parts, it.stream()))
+        await it.until("num_requests_running", lambda value: value == 1)
+        await it.set_faults({"kind": "down", "for_s": 0.3})
+        with pytest.raises(httpx.RemoteProtocolError):
+            await reading
+        with pytest.raises(httpx.TransportError):
+            await it.http.get("/health")
+        assert b"[DONE]" not in b"".join(parts)
+        await it.set_faults({"kind": "down", "for_s": 0})
+        assert (await it.chat("hi")).status_code == 200
+
+
+# --- hardware and engines -------------------------------------------------------------------------
+
+
+async def test_several_engines_are_told_apart():
+    async with worker(engines=2) as it:
+        answers = [
+            await it.http.post(
+                "/v1/chat/completions",
+                json={"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5},
+                headers={"x-data-parallel-rank": rank},
+            )
+            for rank in ("1", "1", "0", "2")
+        ]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 400]
+        assert await it.metric("generation_tokens_total", engine="1") == 10
+        assert await it.metric("generation_tokens_total", engine="0") == 5
+        await asyncio.gather(*(it.chat(max_tokens=5) for _ in range(8)))
+        assert await it.metric("request_success_total", engine="0") >= 4
+
+
+async def test_a_request_may_ask_for_fewer_drafts_where_the_worker_listens():
+    async def drafted(it: Worker) -> int:
+        answer = (await it.chat(EDIT, vllm_xargs={"paceline_k": 0})).json()
+        return answer["metrics"]["speculative_decoding"]["num_draft_tokens"]
+
+    async with worker(per_request_k=True) as it:
+        assert await drafted(it) == 0
+    async with worker() as it:
+        assert await drafted(it) > 0
+
+
+@pytest.mark.parametrize("method", ["suffix", "ngram", "eagle3"])
+async def test_any_method_gives_the_same_text(method: str):
+    async with (
+        worker(None) as plain,
+        worker(
+            parse_speculation(json.dumps({"method": method, "num_speculative_tokens": 4})),
+            hardware="h100",
+            time_scale=20,
+        ) as it,
+    ):
+        assert await it.stream_text(EDIT) == await plain.stream_text(EDIT)
+        assert await it.metric("spec_decode_num_drafts_total") > 0
+
+
+async def test_suffix_decoding_learns_from_earlier_outputs():
+    suffix = parse_speculation('{"method": "suffix"}')
+    async with worker(suffix) as it:
+        ask = "Tell me about rivers."
+        answers = [(await it.chat(ask, max_tokens=200)).json() for _ in range(2)]
+        lengths = [
+            answer["metrics"]["speculative_decoding"]["mean_acceptance_length"]
+            for answer in answers
+        ]
+        assert lengths[1] > 5 > lengths[0]
+
+
+async def test_the_schedule_shortens_drafts_as_the_batch_grows():
+    config = {
+        "method": "eagle3",
+        "num_speculative_tokens": 3,
+        "num_speculative_tokens_per_batch_size": [[1, 1, 3], [2, 64, 0]],
+    }
+    async with worker(parse_speculation(json.dumps(config))) as it:
+        await it.chat(max_tokens=40)
+        alone = await it.metric("spec_decode_num_draft_tokens_total")
+        await asyncio.gather(*(it.chat(max_tokens=40, ignore_eos=True) for _ in range(4)))
+        together = await it.metric("spec_decode_num_draft_tokens_total") - alone
+    assert alone > 20
+    assert together < alone  # but for the ends, where one is left over
+
+
+async def test_time_can_be_scaled():
+    async with worker(None, step_s=1.0, time_scale=200) as it:
+        async with asyncio.timeout(5):
+            assert (await it.chat(max_tokens=20)).status_code == 200
+        stats = (await it.http.get("/sim/stats")).json()
+    assert stats["passes"] >= 20
+    assert 0 <= stats["lateness_s"]["p50"] <= stats["lateness_s"]["max"]
+
+
 # --- the process ----------------------------------------------------------------------------------
 
 
@@ -703,13 +859,25 @@ async def test_a_fault_can_end_the_process():
     ("arguments", "problem"),
     [
         (
-            ("--speculation", '{"method": "suffix", "num_speculative_tokens": 3}'),
+            ("--speculation", '{"method": "dspark", "num_speculative_tokens": 3}'),
             "method must be one",
         ),
         (("--speculation", "{"), "--speculation: not JSON"),
         (("--speculation", '{"method": "ngram"}'), "num_speculative_tokens must be"),
         (("--port", "70000"), "port 70000 is not in 0..65535"),
         (("--max-num-seqs", "0"), "max_num_seqs must be at least 1"),
+        (("--hardware", "abacus"), "hardware must be one of h100"),
+        (("--hardware", "h100", "--model-profile", "llama-3.3-70b"), "does not fit on 1 x h100"),
+        (("--kv-tokens", "100", "--max-model-len", "200"), "cannot hold one sequence"),
+        (("--time-scale", "0"), "time_scale must be in"),
+        (
+            (
+                "--speculation",
+                '{"method": "ngram", "num_speculative_tokens": 3,'
+                ' "num_speculative_tokens_per_batch_size": [[2, 4, 1]]}',
+            ),
+            "num_speculative_tokens_per_batch_size: the first range must begin at 1",
+        ),
         (("--fault", '{"kind": "x"}'), "--fault: kind must be one of"),
     ],
 )

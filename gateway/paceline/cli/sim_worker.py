@@ -28,15 +28,31 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--speculation",
         default="none",
         metavar="JSON|none",
-        help="vLLM's speculative config; methods ngram, eagle3, mtp, draft_model (%(default)s)",
+        help="vLLM's speculative config; methods ngram, suffix, eagle3, mtp, draft_model "
+        "(%(default)s)",
+    )
+    _add_hardware(parser)
+    parser.add_argument("--max-num-seqs", type=int, default=256, help="running (%(default)s)")
+    parser.add_argument(
+        "--max-num-batched-tokens", type=int, default=8192, help="of a pass (%(default)s)"
     )
     parser.add_argument(
-        "--step-ms", type=float, default=12.0, help="fixed part of a pass, ms (%(default)s)"
+        "--max-model-len", type=int, help="tokens (131072, or what the KV cache holds)"
     )
-    parser.add_argument("--max-num-seqs", type=int, default=256, help="running (%(default)s)")
-    parser.add_argument("--max-model-len", type=int, default=131072, help="tokens (%(default)s)")
+    parser.add_argument("--kv-tokens", type=int, help="KV cache of an engine (by the hardware)")
     parser.add_argument(
         "--max-num-queued-reqs", type=int, help="running and waiting; 503 beyond (no limit)"
+    )
+    parser.add_argument(
+        "--max-num-queued-tokens", type=int, help="prompt tokens to compute; 503 beyond (no limit)"
+    )
+    parser.add_argument(
+        "--per-request-k",
+        action="store_true",
+        help="honour vllm_xargs.paceline_k, as a worker with our scheduler class does",
+    )
+    parser.add_argument(
+        "--stream-interval", type=int, default=1, help="tokens of an event, at least (%(default)s)"
     )
     parser.add_argument("--api-key", help="guards /v1")
     parser.add_argument("--seed", type=int, default=0, help="of texts and draws (%(default)s)")
@@ -55,6 +71,33 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "given several times. POST /sim/faults changes them",
     )
     parser.set_defaults(run=run)
+
+
+def _add_hardware(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--hardware", help="h100, h200, a100 or cpu2: passes take what they would there"
+    )
+    parser.add_argument(
+        "--model-profile",
+        default="llama-3.1-8b",
+        help="whose passes: llama-3.1-8b, llama-3.3-70b, llama-3.2-1b, qwen3-30b-a3b, "
+        "smollm2-135m (%(default)s)",
+    )
+    parser.add_argument(
+        "--tensor-parallel-size", type=int, default=1, help="devices of an engine (%(default)s)"
+    )
+    parser.add_argument(
+        "--engines", type=int, default=1, help="data parallel engines (%(default)s)"
+    )
+    parser.add_argument(
+        "--step-ms",
+        type=float,
+        default=12.0,
+        help="without --hardware: fixed part of a pass, ms (%(default)s)",
+    )
+    parser.add_argument(
+        "--time-scale", type=float, default=1.0, help="10 is ten times as fast (%(default)s)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,13 +123,23 @@ def _options(args: argparse.Namespace) -> SimWorkerOptions:
         speculation = parse_speculation(args.speculation)
     except ValueError as problem:
         raise ValueError(f"--speculation: {problem}") from None
-    return SimWorkerOptions(
+    return SimWorkerOptions.fitting(
+        max_model_len=args.max_model_len,
         model=args.model,
         speculation=speculation,
         step_s=args.step_ms / 1000,
+        hardware=args.hardware,
+        model_profile=args.model_profile,
+        tensor_parallel=args.tensor_parallel_size,
+        time_scale=args.time_scale,
+        engines=args.engines,
         max_num_seqs=args.max_num_seqs,
-        max_model_len=args.max_model_len,
+        max_num_batched_tokens=args.max_num_batched_tokens,
+        kv_tokens=args.kv_tokens,
         max_num_queued_reqs=args.max_num_queued_reqs,
+        max_num_queued_tokens=args.max_num_queued_tokens,
+        per_request_k=args.per_request_k,
+        stream_interval=args.stream_interval,
         api_key=args.api_key,
         seed=args.seed,
         per_request_spec_decode_metrics=args.per_request_spec_decode_metrics,

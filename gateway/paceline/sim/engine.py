@@ -130,6 +130,9 @@ class Engine:
         parts = self._queues.schedule()
         if not parts:
             return None
+        for part in parts:
+            if part.generation.started_s is None:
+                part.generation.started_s = now_s
         assert self.schedule is not None
         limit = self.schedule.tokens_for(len(parts))
         duration_s = self.costs.seconds(load_of(parts, limit))

@@ -31,6 +31,7 @@ class Generation:
     blocks: int = 0
     preemptions: int = 0
     draft: Draft | None = None
+    started_s: float | None = None  # when its first pass began, by the engine's clock
     held: bool = False
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from starlette.types import Receive, Send
@@ -36,6 +36,10 @@ class CutOff(Exception):
     """The answer ends here, without an end: a fault says so, or its client has left."""
 
 
+class WentDown(CutOff):
+    """The worker is gone, and its connections with it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """A request that was admitted, and the ways to its client."""
@@ -60,9 +64,14 @@ async def answer(exchange: Exchange, pacer: EnginePacer) -> None:
     """Serve the request to its end, or to where a fault or the client ends it."""
     mailbox = Mailbox()
     respond = _stream if exchange.envelope.request.stream else _whole
-    with suppress(CutOff), pacer.serving(exchange.generations, mailbox):
-        async with _watching(exchange.receive, mailbox):
-            await respond(exchange, mailbox)
+    try:
+        with pacer.serving(exchange.generations, mailbox):
+            async with _watching(exchange.receive, mailbox):
+                await respond(exchange, mailbox)
+    except WentDown:
+        exchange.abort()
+    except CutOff:
+        pass
 
 
 async def _stream(exchange: Exchange, mailbox: Mailbox) -> None:
@@ -134,25 +143,54 @@ async def _pieces(
         raise exchange.envelope.request.late_refusal
     fault = exchange.faults.striking
     progress = Progress(exchange.generations, limit=fault.at_token if fault else None)
+    batch = _Batch(exchange.envelope.request.stream_interval)
     while not progress.finished:
         if fault is not None and progress.at_limit:
             if fault.mid_event:
                 await half_an_event(progress.next_piece())
             await _strike(fault, exchange, mailbox)
-        if passes := await _take(mailbox, exchange.faults.comments_every_s, comment):
+        batch.add(await _take(mailbox, exchange.faults, comment))
+        if passes := batch.take():
             yield progress.advance(passes)
 
 
+class _Batch:
+    """vLLM's `stream_interval`: the first and the last tokens at once, else so many together."""
+
+    def __init__(self, interval: int) -> None:
+        self._interval = interval
+        self._passes: list[Pass] = []
+
+    def add(self, passes: Sequence[Pass]) -> None:
+        self._passes += passes
+
+    def take(self) -> list[Pass]:
+        """What may be sent."""
+        tokens = sum(part.end - part.start for part in self._passes)
+        edge = any(part.start == 0 or part.finished for part in self._passes)
+        if not edge and tokens < self._interval:
+            return []
+        passes, self._passes = self._passes, []
+        return passes
+
+
 async def _take(
-    mailbox: Mailbox, every_s: float | None, comment: Callable[[], Awaitable[None]]
+    mailbox: Mailbox, faults: RequestFaults, comment: Callable[[], Awaitable[None]]
 ) -> list[Pass]:
-    """The next passes; none, and a comment sent, when they take longer than `every_s`."""
-    try:
-        async with asyncio.timeout(every_s):
-            passes = await mailbox.take()
-    except TimeoutError:
-        await comment()
-        return []
+    """The next passes; none, and a comment sent, when they take longer than comments may."""
+    every_s = faults.comments_every_s
+    if every_s is None:
+        passes = await mailbox.take()
+    else:
+        try:
+            async with asyncio.timeout(every_s):
+                passes = await mailbox.take()
+        except TimeoutError:
+            await comment()
+            return []
+    if passes and faults.merged_every_s is not None:
+        await asyncio.sleep(faults.merged_every_s)
+        passes += mailbox.drain()
     if not passes:
         raise CutOff("the client has left")
     return passes

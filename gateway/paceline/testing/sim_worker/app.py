@@ -14,19 +14,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from paceline.sim.cost import PassCosts
-from paceline.sim.engine import Engine
 from paceline.testing.sim_worker import refusals
-from paceline.testing.sim_worker.answers import Exchange, answer
+from paceline.testing.sim_worker.answers import Exchange, WentDown, answer
+from paceline.testing.sim_worker.engines import Engines, Rank
 from paceline.testing.sim_worker.events import Envelope
-from paceline.testing.sim_worker.faults import Fault, Faults, parse_faults
+from paceline.testing.sim_worker.faults import Fault, FaultKind, Faults, parse_faults
 from paceline.testing.sim_worker.fields import read_body
 from paceline.testing.sim_worker.info import VERSION, model_list
-from paceline.testing.sim_worker.metrics import CONTENT_TYPE, WorkerMetrics
+from paceline.testing.sim_worker.metrics import CONTENT_TYPE
 from paceline.testing.sim_worker.options import SimWorkerOptions
-from paceline.testing.sim_worker.pacing import EnginePacer
 from paceline.testing.sim_worker.refusals import Refusal
-from paceline.testing.sim_worker.requests import read_request
+from paceline.testing.sim_worker.requests import GenerateRequest, read_request
 from paceline.testing.sim_worker.responses import send_bytes, send_json, send_refusal
 from paceline.testing.sim_worker.sequences import sequences
 
@@ -51,7 +49,7 @@ def create_sim_worker(
 
 
 class SimWorker:
-    """One worker: its engine, its pacer, its metrics, its faults."""
+    """One worker: its engines, its faults, and an outage if there is one."""
 
     def __init__(
         self,
@@ -62,24 +60,21 @@ class SimWorker:
         self._options = options
         self._faults = faults
         self._exit_process = exit_process
-        self._costs = PassCosts(host_s=options.step_s, weights_s=0.0)
-        self._engine = Engine(
-            max_num_seqs=options.max_num_seqs,
-            num_speculative_tokens=options.num_speculative_tokens,
-        )
-        self._metrics = WorkerMetrics(self._engine, options)
-        self._pacer = EnginePacer(self._engine, self._metrics)
-        self._apply_slowness()
+        self._engines = Engines(options, lambda: self._faults.saturation)
+        self._outage: FaultKind | None = None
+        self._back_s = 0.0  # when the outage ends, on the monotonic clock
+        self._apply_standing_faults()
         self._routes: Mapping[str, Mapping[str, Handler]] = {
             "/v1/chat/completions": {"POST": self._chat},
             "/v1/completions": {"POST": self._completions},
             "/v1/models": {"GET": self._models},
-            "/health": {"GET": self._empty},
-            "/ping": {"GET": self._empty, "POST": self._empty},
+            "/health": {"GET": self._health},
+            "/ping": {"GET": self._health, "POST": self._health},
             "/load": {"GET": self._load},
             "/version": {"GET": self._version},
             "/metrics": {"GET": self._exposition},
             "/sim/faults": {"GET": self._show_faults, "POST": self._set_faults},
+            "/sim/stats": {"GET": self._stats},
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,6 +82,9 @@ class SimWorker:
             await _lifespan(receive, send)
         elif scope["type"] == "http":
             try:
+                if self._outage_now(scope) is FaultKind.DOWN:
+                    scope.get("state", {}).get(ABORT, _nothing)()
+                    return
                 await self._handler(scope)(scope, receive, send)
             except Refusal as refusal:
                 await send_refusal(send, refusal)
@@ -117,12 +115,15 @@ class SimWorker:
     async def _generate(self, scope: Scope, receive: Receive, send: Send, *, chat: bool) -> None:
         headers = Headers(scope=scope)
         body = await _read(receive)
+        if self._outage_now(scope):
+            raise refusals.engine_failed()
         faults = self._faults.take()
         if faults.error is not None:
             raise faults.error
         fields = read_body(headers.get("content-type", ""), body)
         request = read_request(fields, self._options, chat=chat)
-        self._admit(request.num_sequences)
+        self._admit(request)
+        rank = self._rank(headers.get("x-data-parallel-rank"))
         identity = headers.get("x-request-id") or secrets.token_hex(8)
         envelope = Envelope(
             request=request,
@@ -132,7 +133,9 @@ class SimWorker:
         )
         exchange = Exchange(
             envelope=envelope,
-            generations=() if request.late_refusal else sequences(request, self._options),
+            generations=()
+            if request.late_refusal
+            else sequences(request, self._options, rank.outputs),
             faults=faults,
             reports_spec=self._options.reports_spec_decode,
             receive=receive,
@@ -140,22 +143,36 @@ class SimWorker:
             abort=scope.get("state", {}).get(ABORT, _nothing),
             exit_process=self._exit_process or _nothing,
         )
-        await answer(exchange, self._pacer)
+        await answer(exchange, rank.pacer)
 
-    def _admit(self, num_sequences: int) -> None:
-        limit = self._options.max_num_queued_reqs
-        present = len(self._engine.running) + len(self._engine.waiting)
-        if limit is not None and present + num_sequences > limit:
-            self._metrics.rejected["max_num_queued_reqs"] += 1
+    def _admit(self, request: GenerateRequest) -> None:
+        """Raises Refusal where a queue limit is passed, with what was asked for counted in."""
+        reqs, tokens = self._options.max_num_queued_reqs, self._options.max_num_queued_tokens
+        present = self._engines.num_present + request.num_sequences
+        reason = None
+        if self._faults.saturation or (reqs is not None and present > reqs):
+            reason = "max_num_queued_reqs"
+        elif tokens is not None:
+            queued = self._engines.prompt_tokens_waiting + request.num_prompt_tokens * request.n
+            reason = "max_num_queued_tokens" if queued > tokens else None
+        if reason is not None:
+            self._engines.metrics.rejected[reason] += 1
             raise refusals.too_busy()
+
+    def _rank(self, header: str | None) -> Rank:
+        wanted = int(header) if header is not None and header.isdecimal() else None
+        if header is not None and (wanted is None or wanted >= self._options.engines):
+            text = f"data_parallel_rank {header} is out of range [0, {self._options.engines})."
+            raise refusals.bad_value(text)
+        return self._engines.choose(wanted)
 
     # --- the rest ---------------------------------------------------------------------------------
 
     async def _models(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send_json(send, 200, model_list(self._options))
 
-    async def _empty(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send_bytes(send, 200, b"")
+    async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send_bytes(send, 503 if self._outage_now(scope) else 200, b"")
 
     async def _load(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send_json(send, 200, {"server_load": 0})
@@ -164,7 +181,11 @@ class SimWorker:
         await send_json(send, 200, {"version": VERSION, "simulated": True})
 
     async def _exposition(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send_bytes(send, 200, self._metrics.exposition(), CONTENT_TYPE)
+        await send_bytes(send, 200, self._engines.metrics.exposition(), CONTENT_TYPE)
+
+    async def _stats(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """How punctual the simulation is: what no real worker would tell."""
+        await send_json(send, 200, self._engines.stats())
 
     async def _show_faults(self, scope: Scope, receive: Receive, send: Send) -> None:
         _check_loopback(scope)
@@ -178,11 +199,27 @@ class SimWorker:
             self._faults.replace(parse_faults(wanted, can_exit=self._exit_process is not None))
         except ValueError as problem:
             raise Refusal(400, {"detail": str(problem)}) from None
-        self._apply_slowness()
+        self._apply_standing_faults()
         await send_json(send, 200, self._faults.as_json())
 
-    def _apply_slowness(self) -> None:
-        self._engine.costs = self._costs.slowed(self._faults.slow_factor)
+    def _apply_standing_faults(self) -> None:
+        outage = self._faults.take_outage()
+        if outage is not None:
+            self._begin_outage(outage)
+        self._engines.slow_down(self._faults.slow_factor)
+
+    def _begin_outage(self, outage: Fault) -> None:
+        """End what is under way, and be as new when the outage is over."""
+        died = outage.kind is FaultKind.ENGINE_DEATH
+        self._engines.fail(refusals.engine_failed() if died else WentDown("the worker is down"))
+        self._engines = Engines(self._options, lambda: self._faults.saturation)
+        self._outage, self._back_s = outage.kind, time.monotonic() + outage.for_s
+
+    def _outage_now(self, scope: Scope) -> FaultKind | None:
+        """The outage, if there is one; never for who controls it."""
+        if self._outage is not None and time.monotonic() >= self._back_s:
+            self._outage = None
+        return None if scope["path"].startswith("/sim/") else self._outage
 
 
 def _nothing() -> None:

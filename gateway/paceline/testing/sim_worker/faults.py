@@ -9,6 +9,13 @@ A fault is a JSON object, the same in `--fault`, in `POST /sim/faults` and here:
     {"kind": "slow", "factor": 10}                                         every pass, all requests
     {"kind": "comments", "every_s": 0.05}                                  keep-alive comments
     {"kind": "gzip"}                                                       Content-Encoding: gzip
+    {"kind": "merge", "every_s": 0.2}                                      events joined, as by lag
+    {"kind": "saturated", "waiting": 50}                                   full: 503, and the gauges
+    {"kind": "engine_death", "for_s": 2}                                   500, then a new engine
+    {"kind": "down", "for_s": 2}                                           no connection, then anew
+
+The last two happen when they are set: what is under way ends, and after `for_s` the worker is back
+as a new process would be, its counters at zero.
 
 `count` is how many requests it meets; without it, all until the faults are replaced. `at_token`
 counts the tokens of the request that have been sent when it strikes: 0 is after the status line and
@@ -35,6 +42,10 @@ class FaultKind(StrEnum):
     SLOW = "slow"
     COMMENTS = "comments"
     GZIP = "gzip"
+    MERGE = "merge"
+    SATURATED = "saturated"
+    ENGINE_DEATH = "engine_death"
+    DOWN = "down"
 
 
 _KEYS: dict[FaultKind, frozenset[str]] = {
@@ -45,6 +56,10 @@ _KEYS: dict[FaultKind, frozenset[str]] = {
     FaultKind.SLOW: frozenset({"factor"}),
     FaultKind.COMMENTS: frozenset({"every_s"}),
     FaultKind.GZIP: frozenset(),
+    FaultKind.MERGE: frozenset({"every_s"}),
+    FaultKind.SATURATED: frozenset({"waiting"}),
+    FaultKind.ENGINE_DEATH: frozenset({"for_s"}),
+    FaultKind.DOWN: frozenset({"for_s"}),
 }
 _TYPES: dict[str, type] = {"message": str, "mid_event": bool, "exit": bool}
 _RANGES: dict[str, tuple[float, float, bool]] = {  # least, most, whole numbers only
@@ -54,7 +69,11 @@ _RANGES: dict[str, tuple[float, float, bool]] = {  # least, most, whole numbers 
     "retry_after_s": (0, 86_400, True),
     "factor": (0.01, 1_000_000, False),
     "every_s": (0.001, 3_600, False),
+    "for_s": (0, 3_600, False),
+    "waiting": (0, 1_000_000, True),
 }
+OUTAGES = (FaultKind.ENGINE_DEATH, FaultKind.DOWN)  # of the worker, at once
+_STANDING = (FaultKind.SLOW, FaultKind.SATURATED, *OUTAGES)  # not of single requests
 STRIKING = (FaultKind.ERROR_EVENT, FaultKind.DIE, FaultKind.HANG)  # at a token of the answer
 
 
@@ -73,6 +92,8 @@ class Fault:
     exit: bool = False
     factor: float = 1.0
     every_s: float = 1.0
+    waiting: int = 100
+    for_s: float = 1.0
 
     def refusal(self) -> Refusal:
         """What an error says: `body` as it is, else vLLM's body with the status and message."""
@@ -107,12 +128,22 @@ class Faults:
             factor *= fault.factor if fault.kind is FaultKind.SLOW else 1.0
         return factor
 
+    @property
+    def saturation(self) -> Fault | None:
+        return next((f for f, _ in self._faults if f.kind is FaultKind.SATURATED), None)
+
+    def take_outage(self) -> Fault | None:
+        """An outage that is to begin now; it will not be here again."""
+        outage = next((f for f, _ in self._faults if f.kind in OUTAGES), None)
+        self._faults = [pair for pair in self._faults if pair[0].kind not in OUTAGES]
+        return outage
+
     def take(self) -> RequestFaults:
         """Those that meet the next request: of each kind the first that is left."""
         taken: dict[FaultKind, Fault] = {}
         left: list[tuple[Fault, int | None]] = []
         for fault, count in self._faults:
-            if fault.kind not in taken and fault.kind is not FaultKind.SLOW:
+            if fault.kind not in taken and fault.kind not in _STANDING:
                 taken[fault.kind] = fault
                 count = None if count is None else count - 1
             if count != 0:
@@ -147,6 +178,11 @@ class RequestFaults:
         return fault.every_s if fault else None
 
     @property
+    def merged_every_s(self) -> float | None:
+        fault = self._faults.get(FaultKind.MERGE)
+        return fault.every_s if fault else None
+
+    @property
     def gzip(self) -> bool:
         return FaultKind.GZIP in self._faults
 
@@ -168,7 +204,7 @@ def _parse(item: object) -> Fault:
     if item.get("kind") not in list(FaultKind):
         raise ValueError(f"kind must be one of {', '.join(FaultKind)}, not {item.get('kind')!r}")
     kind = FaultKind(item["kind"])
-    countable = set() if kind is FaultKind.SLOW else {"count"}
+    countable = set() if kind in _STANDING else {"count"}
     allowed = _KEYS[kind] | countable
     if unknown := sorted(item.keys() - allowed - {"kind"}):
         raise ValueError(f"{kind} does not take {', '.join(unknown)}; it takes {sorted(allowed)}")

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from paceline.sim.engine import Engine
 from paceline.sim.generation import Generation, Pass
-from paceline.testing.sim_worker.metrics import WorkerMetrics
+from paceline.testing.sim_worker.metrics import EngineMetrics
+
+REMEMBERED = 20_000  # passes whose lateness is kept
 
 
 class Mailbox:
@@ -23,6 +26,7 @@ class Mailbox:
     def __init__(self) -> None:
         self._passes: list[Pass] = []
         self._news = asyncio.Event()
+        self._failure: Exception | None = None
         self.closed = False
 
     def put(self, part: Pass) -> None:
@@ -34,27 +38,43 @@ class Mailbox:
         self.closed = True
         self._news.set()
 
+    def fail(self, failure: Exception) -> None:
+        """Whoever waits for passes gets the exception instead."""
+        self._failure = failure
+        self._news.set()
+
     async def take(self) -> list[Pass]:
         """All passes that have come since the last call, at least one; none when closed."""
         await self._news.wait()
         if self.closed:
             return []
-        self._news.clear()
+        if self._failure is not None:
+            raise self._failure
+        return self.drain()
+
+    def drain(self) -> list[Pass]:
+        """What is there, without waiting."""
+        if not self.closed and self._failure is None:
+            self._news.clear()
         passes, self._passes = self._passes, []
         return passes
 
 
 class EnginePacer:
-    """Drives one engine by a monotonic clock, in seconds."""
+    """Drives one engine by a monotonic clock, in seconds, `time_scale` times as fast as that."""
 
     def __init__(
         self,
         engine: Engine,
-        metrics: WorkerMetrics,
+        metrics: EngineMetrics,
+        *,
+        time_scale: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.engine = engine
+        self.lateness_s: deque[float] = deque(maxlen=REMEMBERED)  # real seconds after being due
         self._metrics = metrics
+        self._scale = time_scale
         self._clock = clock
         self._tracks: dict[str, _Track] = {}
         self._task: asyncio.Task[None] | None = None
@@ -63,7 +83,7 @@ class EnginePacer:
     def serving(self, generations: Sequence[Generation], mailbox: Mailbox) -> Iterator[None]:
         """The sequences run while the block does: leaving it takes out what is unfinished."""
         for generation in generations:
-            self._tracks[generation.key] = _Track(generation, mailbox, self._clock())
+            self._tracks[generation.key] = _Track(generation, mailbox, self._clock(), self._scale)
             self.engine.add(generation)
         self.wake()
         try:
@@ -73,6 +93,13 @@ class EnginePacer:
                 if self._tracks.pop(generation.key, None) is not None:
                     self.engine.remove(generation.key)
                     self._metrics.finished["abort"] += 1
+            if self.engine.waiting:
+                self.wake()  # its place may be what another one waits for
+
+    def fail(self, failure: Exception) -> None:
+        """End all that is under way with an exception."""
+        for track in self._tracks.values():
+            track.mailbox.fail(failure)
 
     def wake(self) -> None:
         """See that the task runs if there is anything to do."""
@@ -82,10 +109,7 @@ class EnginePacer:
     async def _run(self) -> None:
         try:
             while True:
-                now_s = self._clock()
-                for part in self.engine.step(now_s):
-                    self._deliver(part, now_s)
-                due_s = self.engine.due_s
+                due_s = self._step()
                 if due_s is None:
                     return
                 await asyncio.sleep(due_s - self._clock())
@@ -94,6 +118,16 @@ class EnginePacer:
             for track in self._tracks.values():
                 track.mailbox.close()
             raise
+
+    def _step(self) -> float | None:
+        """Hand out what is due; when to come again, on our clock."""
+        now_s = self._clock()
+        due_s = self.engine.due_s
+        if due_s is not None and now_s * self._scale >= due_s:
+            self.lateness_s.append(now_s - due_s / self._scale)
+        for part in self.engine.step(now_s * self._scale):
+            self._deliver(part, now_s)
+        return None if self.engine.due_s is None else self.engine.due_s / self._scale
 
     def _deliver(self, part: Pass, now_s: float) -> None:
         track = self._tracks.get(part.key)
@@ -106,16 +140,19 @@ class EnginePacer:
 
 
 class _Track:
-    """A sequence on its way: where its passes go, and when what happened."""
+    """A sequence on its way: where its passes go, and when what happened, in real seconds."""
 
-    def __init__(self, generation: Generation, mailbox: Mailbox, arrived_s: float) -> None:
+    def __init__(
+        self, generation: Generation, mailbox: Mailbox, arrived_s: float, scale: float
+    ) -> None:
         self.mailbox = mailbox
-        self._finish = generation.script.finish
+        self._generation = generation
         self._arrived_s = arrived_s
+        self._scale = scale
         self._first_s: float | None = None
         self._last_s = arrived_s
 
-    def observe(self, part: Pass, now_s: float, metrics: WorkerMetrics) -> None:
+    def observe(self, part: Pass, now_s: float, metrics: EngineMetrics) -> None:
         if self._first_s is None:
             self._first_s = now_s
             metrics.ttft.observe(now_s - self._arrived_s)
@@ -123,6 +160,18 @@ class _Track:
             metrics.itl.observe(now_s - self._last_s)
         self._last_s = now_s
         if part.finished:
-            metrics.finished[self._finish] += 1
-            metrics.e2e.observe(now_s - self._arrived_s)
-            metrics.tpot.observe((now_s - self._first_s) / max(1, part.end - 1))
+            self._observe_end(part, now_s, self._first_s, metrics)
+
+    def _observe_end(
+        self, part: Pass, now_s: float, first_s: float, metrics: EngineMetrics
+    ) -> None:
+        started_s = (self._generation.started_s or 0.0) / self._scale
+        metrics.finished[self._generation.script.finish] += 1
+        metrics.e2e.observe(now_s - self._arrived_s)
+        metrics.queue.observe(max(0.0, started_s - self._arrived_s))
+        metrics.prefill.observe(first_s - started_s)
+        metrics.decode.observe(now_s - first_s)
+        metrics.inference.observe(now_s - started_s)
+        metrics.tpot.observe((now_s - first_s) / max(1, part.end - 1))
+        metrics.prompt_tokens.observe(self._generation.num_prompt_tokens)
+        metrics.generation_tokens.observe(part.end)

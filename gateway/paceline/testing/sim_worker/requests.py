@@ -39,6 +39,8 @@ class GenerateRequest:
     continuous_usage: bool
     return_token_ids: bool
     top_logprobs: int | None
+    stream_interval: int
+    max_draft_tokens: int | None
     late_refusal: Refusal | None
 
     @property
@@ -80,6 +82,8 @@ def read_request(body: Body, options: SimWorkerOptions, *, chat: bool) -> Genera
         continuous_usage=usage and bool(stream_options.get("continuous_usage_stats")),
         return_token_ids=flag(body, "return_token_ids"),
         top_logprobs=_top_logprobs(body, chat=chat),
+        stream_interval=max(options.stream_interval, integer(body, "stream_interval") or 1),
+        max_draft_tokens=_own_k(body) if options.per_request_k else None,
         late_refusal=_late_refusal(body, options),
     )
 
@@ -168,6 +172,14 @@ def _stream_options(body: Body, stream: bool) -> Body:
         text = "Input should be a valid dictionary"
         raise bad_shape("dict_type", "body.stream_options", text, given)
     return given
+
+
+def _own_k(body: Body) -> int | None:
+    """`vllm_xargs.paceline_k`; anything but a whole number from 0 is no wish, as in our scheduler
+    class, which must not fail a pass over one request."""
+    given = body.get("vllm_xargs")
+    k = given.get("paceline_k") if isinstance(given, dict) else None
+    return k if isinstance(k, int) and not isinstance(k, bool) and k >= 0 else None
 
 
 def _stop(body: Body) -> tuple[str, ...]:

@@ -10,24 +10,33 @@ from paceline.sim.counters import SpecCounts
 from paceline.sim.drafter import drafter_for
 from paceline.sim.generation import Generation
 from paceline.sim.script import Script, make_script
+from paceline.sim.suffix import SuffixIndex
 from paceline.sim.writer import write
 from paceline.testing.sim_worker.options import SimWorkerOptions
 from paceline.testing.sim_worker.prompts import Prompt
 from paceline.testing.sim_worker.requests import GenerateRequest
 
 
-def sequences(request: GenerateRequest, options: SimWorkerOptions) -> list[Generation]:
-    """One for every prompt and choice, in the order of the answer's choices."""
+def sequences(
+    request: GenerateRequest, options: SimWorkerOptions, shared: SuffixIndex | None = None
+) -> list[Generation]:
+    """One for every prompt and choice, in the order of the answer's choices. `shared` are the
+    outputs that suffix decoding may look in."""
     call = secrets.token_hex(8)
     return [
-        _sequence(request, options, prompt, f"{call}-{i}-{choice}", choice)
+        _sequence(request, options, prompt, f"{call}-{i}-{choice}", choice, shared)
         for i, prompt in enumerate(request.prompts)
         for choice in range(request.n)
     ]
 
 
 def _sequence(
-    request: GenerateRequest, options: SimWorkerOptions, prompt: Prompt, key: str, choice: int
+    request: GenerateRequest,
+    options: SimWorkerOptions,
+    prompt: Prompt,
+    key: str,
+    choice: int,
+    shared: SuffixIndex | None,
 ) -> Generation:
     rng = _rng(options.seed if request.seed is None else request.seed, prompt, choice)
     at_least = request.max_tokens if request.ignore_eos else request.min_tokens
@@ -36,7 +45,15 @@ def _sequence(
         key=key,
         num_prompt_tokens=max(1, len(prompt.tokens)),
         script=_script(writing.text, request),
-        drafter=drafter_for(options.speculation, writing.workload, prompt.tokens, rng),
+        drafter=drafter_for(
+            options.speculation,
+            writing.workload,
+            prompt.tokens,
+            rng,
+            padded=options.pads_lookups,
+            shared=shared,
+        ),
+        max_draft_tokens=request.max_draft_tokens,
         spec=SpecCounts.up_to(options.num_speculative_tokens),
     )
 
