@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -43,6 +43,9 @@ test-vllm: $(READY)  ## the tests on real vLLM workers (builds their environment
 
 bench-planner: $(READY)  ## the step-time model beside published figures, a second
 	@$(BIN)/python -m paceline.bench.planner
+
+bench-sim-worker: $(READY)  ## how punctual one simulated worker is with 300 streams, half a minute
+	@$(BIN)/python -m paceline.bench.sim_worker
 
 check: fast-check test demo-check  ## format, lint, types, import rules, tests
 

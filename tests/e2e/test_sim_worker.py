@@ -442,6 +442,20 @@ async def test_the_queue_limit_counts_running_and_waiting():
         assert await it.metric("admission_rejections_total", **reason) == 1
 
 
+async def test_a_burst_past_the_queue_limit_is_refused_early_or_within_the_stream():
+    async with worker(max_num_queued_reqs=6, step_s=0.01) as it:
+        answers = await asyncio.gather(*(read_stream(it, max_tokens=20) for _ in range(9)))
+    refused = [text for _, text in answers if '"code": 503' in text or '"code":503' in text]
+    assert len(refused) == 3
+    early = [status for status, _ in answers if status != 200]
+    assert set(early) <= {503}
+
+
+async def read_stream(it: Worker, **more: Any) -> tuple[int, str]:
+    async with it.stream(**more) as response:
+        return response.status_code, (await response.aread()).decode()
+
+
 async def test_a_key_guards_the_api_and_nothing_else():
     async with worker(api_key="secret") as it:
         assert (await it.chat()).json() == {"error": "Unauthorized"}

@@ -6,14 +6,17 @@ one process. It needs no lifespan: the engine's task starts with the first reque
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from paceline.sim.generation import Generation
 from paceline.testing.sim_worker import refusals
 from paceline.testing.sim_worker.answers import Exchange, WentDown, answer
 from paceline.testing.sim_worker.engines import Engines, Rank
@@ -61,6 +64,7 @@ class SimWorker:
         self._faults = faults
         self._exit_process = exit_process
         self._engines = Engines(options, lambda: self._faults.saturation)
+        self._desk = asyncio.Lock()
         self._outage: FaultKind | None = None
         self._back_s = 0.0  # when the outage ends, on the monotonic clock
         self._apply_standing_faults()
@@ -124,6 +128,7 @@ class SimWorker:
         request = read_request(fields, self._options, chat=chat)
         self._admit(request)
         rank = self._rank(headers.get("x-data-parallel-rank"))
+        request, generations = await self._queued(request, rank)
         identity = headers.get("x-request-id") or secrets.token_hex(8)
         envelope = Envelope(
             request=request,
@@ -133,9 +138,7 @@ class SimWorker:
         )
         exchange = Exchange(
             envelope=envelope,
-            generations=()
-            if request.late_refusal
-            else sequences(request, self._options, rank.outputs),
+            generations=generations,
             faults=faults,
             reports_spec=self._options.reports_spec_decode,
             receive=receive,
@@ -144,6 +147,29 @@ class SimWorker:
             exit_process=self._exit_process or _nothing,
         )
         await answer(exchange, rank.pacer)
+
+    async def _queued(
+        self, request: GenerateRequest, rank: Rank
+    ) -> tuple[GenerateRequest, list[Generation]]:
+        """The request's sequences, or none and what is refused within its stream.
+
+        Texts are written one request at a time, with the loop's turn after each: a burst of
+        hundreds, at about 0.7 ms each, would make the passes under way late. Meanwhile the queue
+        may have filled up; a stream that finds it so gets its 503 after the status line, which is
+        what vLLM's race does too (three of nine in a burst against a limit of six).
+        """
+        if request.late_refusal:
+            return request, []
+        async with self._desk:
+            await asyncio.sleep(0)
+            generations = sequences(request, self._options, rank.outputs)
+        try:
+            self._admit(request)
+        except Refusal as refusal:
+            if not request.stream:
+                raise
+            return replace(request, late_refusal=refusal), []
+        return request, generations
 
     def _admit(self, request: GenerateRequest) -> None:
         """Raises Refusal where a queue limit is passed, with what was asked for counted in."""

@@ -112,6 +112,9 @@ class EnginePacer:
                 due_s = self._step()
                 if due_s is None:
                     return
+                # First let the streams send. libuv waits by the time at which the timer was set,
+                # so one set before them would be late by as long as they take (10 ms for 300).
+                await asyncio.sleep(0)
                 await asyncio.sleep(due_s - self._clock())
         except Exception:
             # A mistake of ours: end the streams rather than leave them silent, then let it be seen.
