@@ -36,7 +36,7 @@ def test_n_gram_gains_less_the_more_requests_run_on_the_cpu():
     ]
     assert gains == sorted(gains, reverse=True)
     assert gains[0] == pytest.approx(19.3 / 6.3, rel=0.1)
-    assert gains[-1] < 1.4  # measured 1.1
+    assert gains[-1] < 1.45  # measured 1.1
 
 
 def test_the_table_marks_what_was_fitted_and_what_is_out():

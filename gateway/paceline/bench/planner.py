@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from paceline.bench import points
+from paceline.bench.cpu_engine import NGRAM, tokens_per_s
 from paceline.bench.points import Run, Setup
 from paceline.sim.cost import PassCosts, arithmetic_intensity, pass_costs, ridge_flop_per_byte
-from paceline.sim.hardware import CPU2, H100, HARDWARE, LLAMA_31_8B, QWEN3_30B_A3B, SMOLLM2_135M
+from paceline.sim.hardware import H100, HARDWARE, LLAMA_31_8B, QWEN3_30B_A3B
 
 CONTEXT = 500  # tokens of context of a conversation in MT-bench, an estimate; 0.02 ms a pass
 RESULTS = Path("bench-results")
@@ -227,13 +228,10 @@ def _v7_pass_ratio() -> float:
 
 
 def cpu_rows() -> Iterator[Row]:
-    plain = pass_costs(CPU2, SMOLLM2_135M)
-    ngram = pass_costs(CPU2, SMOLLM2_135M, method="ngram")
     for running, published in points.CPU_PLAIN.items():
-        yield _cpu(f"plain, B={running}", published, running / plain.decode_s(running))
+        yield _cpu(f"plain, B={running}", published, tokens_per_s(running, None))
     for running, published in points.CPU_NGRAM.items():
-        rate = running * points.CPU_TAU / ngram.decode_s(running, points.CPU_K)
-        yield _cpu(f"n-gram k=4, B={running}", published, rate)
+        yield _cpu(f"n-gram k=4, B={running}", published, tokens_per_s(running, NGRAM))
 
 
 def _cpu(what: str, published: float, predicted: float) -> Row:
@@ -244,7 +242,7 @@ def _cpu(what: str, published: float, predicted: float) -> Row:
         published=published,
         predicted=predicted,
         source=points.CPU_SOURCE,
-        tolerance=0.15,
+        tolerance=points.CPU_TOLERANCE,
     )
 
 
