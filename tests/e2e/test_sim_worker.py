@@ -496,6 +496,22 @@ async def test_metrics_tell_what_was_drafted():
         assert await it.metric("time_to_first_token_seconds_count") == 1
 
 
+async def test_answers_tell_their_times_where_the_worker_is_told_to():
+    options = {"stream_options": {"include_usage": True}}
+    async with worker(None, per_request_metrics=True, step_s=0.01) as it:
+        whole = (await it.chat(max_tokens=11)).json()["metrics"]
+        async with it.stream(max_tokens=11, **options) as response:
+            streamed = events_of((await response.aread()).decode())[-1]["metrics"]
+    assert whole["speculative_decoding"] is None
+    assert streamed.keys() == whole.keys() - {"speculative_decoding"}
+    for times in (whole, streamed):
+        assert times["time_to_first_token_ms"] >= 10
+        assert times["generation_time_ms"] >= 100
+        assert times["queue_time_ms"] >= 0
+        assert times["mean_itl_ms"] == pytest.approx(times["generation_time_ms"] / 10)
+        assert times["tokens_per_second"] == pytest.approx(1e3 / times["mean_itl_ms"])
+
+
 async def test_a_plain_worker_has_no_speculation_metrics():
     async with worker(None) as it:
         answer = (await it.chat(max_tokens=3)).json()

@@ -63,6 +63,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="answers carry metrics.speculative_decoding",
     )
     parser.add_argument(
+        "--enable-per-request-metrics",
+        action="store_true",
+        help="answers carry the times of their request",
+    )
+    parser.add_argument(
         "--fault",
         action="append",
         default=[],
@@ -143,6 +148,7 @@ def _options(args: argparse.Namespace) -> SimWorkerOptions:
         api_key=args.api_key,
         seed=args.seed,
         per_request_spec_decode_metrics=args.per_request_spec_decode_metrics,
+        per_request_metrics=args.enable_per_request_metrics,
     )
 
 

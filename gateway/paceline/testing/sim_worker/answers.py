@@ -28,6 +28,7 @@ from paceline.testing.sim_worker.pacing import EnginePacer, Mailbox
 from paceline.testing.sim_worker.progress import Progress
 from paceline.testing.sim_worker.refusals import Refusal
 from paceline.testing.sim_worker.responses import EventStream, send_json, send_refusal
+from paceline.testing.sim_worker.times import RequestTimes
 
 FLUSH_S = 0.02  # for what was written last to reach the socket before it is cut
 
@@ -48,6 +49,7 @@ class Exchange:
     generations: Sequence[Generation]
     faults: RequestFaults
     reports_spec: bool
+    reports_times: bool
     receive: Receive
     send: Send
     abort: Callable[[], object]  # cut the connection
@@ -58,6 +60,11 @@ class Exchange:
         """What the answer says about drafts: nothing when there are several sequences."""
         alone = len(self.generations) == 1
         return self.generations[0].spec if alone and self.reports_spec else None
+
+    def times(self, mailbox: Mailbox) -> RequestTimes | None:
+        """What the answer says about time, under the same condition."""
+        alone = len(self.generations) == 1
+        return mailbox.times if alone and self.reports_times else None
 
 
 async def answer(exchange: Exchange, pacer: EnginePacer) -> None:
@@ -82,7 +89,8 @@ async def _stream(exchange: Exchange, mailbox: Mailbox) -> None:
         await _write_pieces(exchange, mailbox, writer, stream)
         if exchange.envelope.request.include_usage:
             total = sum(generation.emitted for generation in exchange.generations)
-            await stream.write(writer.usage(total, exchange.spec))
+            times = exchange.times(mailbox)
+            await stream.write(writer.usage(total, exchange.spec, times))
     except Refusal as refusal:
         await stream.write(refusal.as_event())
     await stream.write(DONE)
@@ -116,7 +124,8 @@ async def _whole(exchange: Exchange, mailbox: Mailbox) -> None:
     except Refusal as refusal:
         await send_refusal(exchange.send, refusal)
         return
-    body = whole_answer(exchange.envelope, _joined(pieces), exchange.spec)
+    times = exchange.times(mailbox)
+    body = whole_answer(exchange.envelope, _joined(pieces), exchange.spec, times)
     await send_json(exchange.send, 200, body, zipped=exchange.faults.gzip)
 
 

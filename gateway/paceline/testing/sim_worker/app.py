@@ -141,6 +141,7 @@ class SimWorker:
             generations=generations,
             faults=faults,
             reports_spec=self._options.reports_spec_decode,
+            reports_times=self._options.per_request_metrics,
             receive=receive,
             send=send,
             abort=scope.get("state", {}).get(ABORT, _nothing),

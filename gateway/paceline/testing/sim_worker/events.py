@@ -17,6 +17,7 @@ from paceline.sim.counters import SpecCounts
 from paceline.sim.words import token_id
 from paceline.testing.sim_worker.logprobs import chat_logprobs, completion_logprobs
 from paceline.testing.sim_worker.requests import GenerateRequest
+from paceline.testing.sim_worker.times import NAMES, RequestTimes
 
 FINGERPRINT = "vllm-0.32.0-simulated"
 DONE = b"data: [DONE]\n\n"
@@ -154,19 +155,25 @@ class EventWriter:
         usage = _usage(self._request.num_prompt_tokens, completion_tokens)
         return b',"usage":' + orjson.dumps({**usage, "completion_tokens_details": None})
 
-    def usage(self, completion_tokens: int, spec: SpecCounts | None) -> bytes:
-        """The last event but `[DONE]`: no choices, the usage, what was drafted."""
+    def usage(
+        self, completion_tokens: int, spec: SpecCounts | None, times: RequestTimes | None = None
+    ) -> bytes:
+        """The last event but `[DONE]`: no choices, the usage, what was drafted, what it took."""
         usage = _usage(self._request.num_prompt_tokens, completion_tokens)
-        metrics = b""
+        told: dict[str, Any] = times.as_json() if times else {}
         if spec is not None:
-            metrics = b',"metrics":' + orjson.dumps({"speculative_decoding": _spec(spec)})
+            told["speculative_decoding"] = _spec(spec)
+        metrics = b',"metrics":' + orjson.dumps(told) if told else b""
         return b"".join(
             (self._open, b'],"usage":', orjson.dumps(usage), self._fingerprint, metrics, b"}\n\n")
         )
 
 
 def whole_answer(
-    envelope: Envelope, pieces: Sequence[Piece], spec: SpecCounts | None
+    envelope: Envelope,
+    pieces: Sequence[Piece],
+    spec: SpecCounts | None,
+    times: RequestTimes | None = None,
 ) -> dict[str, Any]:
     """The JSON of an answer that was not streamed; one piece a choice."""
     request = envelope.request
@@ -185,19 +192,13 @@ def whole_answer(
     if request.chat:
         ids = request.prompts[0].ids() if request.return_token_ids else None
         body |= {"prompt_logprobs": None, "prompt_token_ids": ids, "prompt_text": None}
-    metrics = {**_NO_TIMES, "speculative_decoding": _detailed(spec)} if spec else None
+    metrics: dict[str, Any] | None = None
+    if spec or times:
+        told = times.as_json() if times else dict.fromkeys(NAMES)
+        metrics = {**told, "speculative_decoding": _detailed(spec) if spec else None}
     return body | {"kv_transfer_params": None, "ec_transfer_params": None, "metrics": metrics}
 
 
-_NO_TIMES = dict.fromkeys(
-    (
-        "time_to_first_token_ms",
-        "generation_time_ms",
-        "queue_time_ms",
-        "mean_itl_ms",
-        "tokens_per_second",
-    )
-)
 _NO_EXTRAS = dict.fromkeys(("refusal", "annotations", "audio", "function_call", "reasoning"))
 
 

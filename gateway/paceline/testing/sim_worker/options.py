@@ -68,6 +68,7 @@ class SimWorkerOptions:
     api_key: str | None = None
     seed: int = 0
     per_request_spec_decode_metrics: bool = True
+    per_request_metrics: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.step_s < 3600:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from paceline.sim.engine import Engine
 from paceline.sim.generation import Generation, Pass
 from paceline.testing.sim_worker.metrics import EngineMetrics
+from paceline.testing.sim_worker.times import RequestTimes
 
 REMEMBERED = 20_000  # passes whose lateness is kept
 
@@ -28,6 +29,7 @@ class Mailbox:
         self._news = asyncio.Event()
         self._failure: Exception | None = None
         self.closed = False
+        self.times: RequestTimes | None = None  # of the sequence that ended last
 
     def put(self, part: Pass) -> None:
         self._passes.append(part)
@@ -169,6 +171,13 @@ class _Track:
         self, part: Pass, now_s: float, first_s: float, metrics: EngineMetrics
     ) -> None:
         started_s = (self._generation.started_s or 0.0) / self._scale
+        self.mailbox.times = RequestTimes(
+            arrived_s=self._arrived_s,
+            started_s=started_s,
+            first_s=first_s,
+            ended_s=now_s,
+            num_tokens=part.end,
+        )
         metrics.finished[self._generation.script.finish] += 1
         metrics.e2e.observe(now_s - self._arrived_s)
         metrics.queue.observe(max(0.0, started_s - self._arrived_s))
