@@ -506,7 +506,7 @@ async def test_answers_tell_their_times_where_the_worker_is_told_to():
     assert streamed.keys() == whole.keys() - {"speculative_decoding"}
     for times in (whole, streamed):
         assert times["time_to_first_token_ms"] >= 10
-        assert times["generation_time_ms"] >= 100
+        assert times["generation_time_ms"] >= 50  # ten passes, less what the first was late
         assert times["queue_time_ms"] >= 0
         assert times["mean_itl_ms"] == pytest.approx(times["generation_time_ms"] / 10)
         assert times["tokens_per_second"] == pytest.approx(1e3 / times["mean_itl_ms"])
@@ -718,7 +718,7 @@ async def test_a_dead_engine_ends_its_streams_with_an_error_and_comes_back_as_ne
         async with it.stream() as response:
             lines = response.aiter_lines()
             await anext(lines)
-            await it.set_faults({"kind": "engine_death", "for_s": 0.3})
+            await it.set_faults({"kind": "engine_death", "for_s": 1.0})
             during = [await it.http.get("/health"), await it.chat("hi")]
             rest = [line async for line in lines if line]
         assert rest[-1] == "data: [DONE]"
@@ -736,7 +736,7 @@ async def test_a_worker_that_is_down_cuts_what_it_has_and_takes_nothing():
         parts: list[bytes] = []
         reading = asyncio.create_task(read_into(parts, it.stream()))
         await it.until("num_requests_running", lambda value: value == 1)
-        await it.set_faults({"kind": "down", "for_s": 0.3})
+        await it.set_faults({"kind": "down", "for_s": 60})
         with pytest.raises(httpx.RemoteProtocolError):
             await reading
         with pytest.raises(httpx.TransportError):

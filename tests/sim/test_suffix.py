@@ -71,6 +71,16 @@ def test_the_oldest_outputs_are_forgotten():
     assert late.proposal(9) == []
 
 
+@given(st.lists(FEW_WORDS, max_size=6))
+def test_what_is_forgotten_takes_no_room(texts: list[list[str]]):
+    shared = SuffixIndex(max_texts=1)
+    for text in texts:
+        shared.extend(shared.begin(), text)
+    only = SuffixIndex(max_texts=1)
+    only.extend(only.begin(), texts[-1] if texts else [])
+    assert shared.num_places == only.num_places
+
+
 def test_without_room_nothing_is_shared():
     shared = SuffixIndex(max_texts=0)
     SuffixDrafter("", RULES, shared).extend("the quick brown fox")

@@ -64,13 +64,31 @@ class SuffixIndex:
         self._places: dict[tuple[str, ...], deque[Place]] = {}
         self._next = 0
 
+    @property
+    def num_places(self) -> int:
+        """How much is remembered."""
+        return sum(map(len, self._places.values()))
+
     def begin(self) -> int:
         """A new, empty text; the oldest is forgotten if there are too many."""
         self._next += 1
         self._texts[self._next] = []
         if len(self._texts) > self._max_texts:
-            del self._texts[next(iter(self._texts))]
+            self._forget(next(iter(self._texts)))
         return self._next
+
+    def _forget(self, text: int) -> None:
+        """A text, and its places as far as they are the oldest of theirs; a few that stand between
+        those of other texts go when these do."""
+        written = self._texts.pop(text)
+        for end in range(1, len(written) + 1):
+            for size in KEYS:
+                key = tuple(written[max(0, end - size) : end])
+                places = self._places.get(key, deque[Place]())
+                while places and places[0][0] == text:
+                    places.popleft()
+                if not places:
+                    self._places.pop(key, None)
 
     def extend(self, text: int, tokens: Iterable[str]) -> None:
         """Add to a text; nothing if it has been forgotten."""
