@@ -17,7 +17,7 @@ def test_published_points_are_reproduced(row: Row):
 def test_every_dense_point_has_rows_that_were_predicted():
     predicted = {row.point for row in ROWS if not row.fitted}
     assert {"V1", "V2", "V3", "V4", "V5", "V6", "V7"} <= predicted
-    assert sum(not row.fitted for row in ROWS if row.point != "CPU") >= 27
+    assert sum(not row.fitted for row in ROWS if row.point != "CPU") >= 26
 
 
 def test_fixed_drafts_of_seven_pay_at_128_and_cost_at_256():

@@ -188,7 +188,7 @@ def v6_rows() -> Iterator[Row]:
             predicted=plain.at(running) / costs.decode_s(running, points.V6_K),
             source=points.V6_SOURCE,
             tolerance=0.10,
-            fitted=running in (4, 256),
+            fitted=running in (4, 128, 256),
         )
 
 
