@@ -22,8 +22,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## three simulated pools behind a gateway, no GPU needed
-	@$(BIN)/paceline demo --config configs/gateway.yaml
+demo: $(READY)  ## three simulated pools behind a gateway (ARGS=--any-port for free ports)
+	@$(BIN)/paceline demo --config configs/gateway.yaml $(ARGS)
 
 demo-check: $(READY)  ## the same, headless: one streamed request of each workload through it
 	@$(BIN)/paceline demo --config configs/gateway.yaml --check

@@ -12,6 +12,10 @@ _HINT = "this command needs the gateway's dependencies: pip install 'paceline[se
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; the process's exit status comes back: 0, 1 for a failure, 2 for misuse."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv == ["--version"]:
+        print(f"paceline {__version__}")  # noqa: T201
+        return 0
     try:
         from paceline.cli import check, demo, serve, sim_worker
         from paceline.errors import ConfigurationError

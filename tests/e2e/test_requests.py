@@ -231,7 +231,7 @@ async def test_server_timing_is_in_milliseconds():
     async with worker().running() as w, gateway(pool("p", w.url)) as g:
         answer = await g.chat()
     names = [part.strip().split(";")[0] for part in answer.headers["server-timing"].split(",")]
-    assert names == ["queue", "decide"]
+    assert names == ["queue", "decide", "worker"]
 
 
 async def test_idle_workers_share_the_traffic_and_a_busy_one_is_spared():

@@ -89,7 +89,7 @@ async def test_usage_is_asked_for_and_removed_for_who_did_not_ask():
         "system_fingerprint": "vllm-x",
     }
     assert done == b"data: [DONE]"
-    labels = '{pool="p",workload="chat"}'
+    labels = '{model="m",pool="p",workload="chat"}'
     assert metrics[f"paceline_mean_acceptance_length{labels}"] == 2.5
     assert metrics[f"paceline_accepted_tokens_total{labels}"] == 3
     assert metrics[f"paceline_draft_tokens_total{labels}"] == 10

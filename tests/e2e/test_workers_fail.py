@@ -41,7 +41,7 @@ async def test_a_worker_that_refuses_is_passed_over_and_marked_down():
             answer = await g.chat()
             assert (answer.status_code, answer.content) == (200, ANSWER)
         metrics = await g.metrics()
-    assert metrics[f'paceline_worker_up{{pool="p",worker="{gone}"}}'] == 0
+    assert metrics[f'paceline_worker_up{{model="m",pool="p",worker="{gone}"}}'] == 0
 
 
 async def test_with_no_worker_up_the_last_is_still_tried_and_the_error_is_ours():

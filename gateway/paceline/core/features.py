@@ -48,27 +48,6 @@ def view_of(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
     )
 
 
-def conversation_key(view: RequestView, body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """What stays the same through a conversation and differs between two.
-
-    A session header, `prompt_cache_key`, else the first user turn (its first 1,024 characters).
-    The caller scopes it by key and model before it is used.
-    """
-    for name in SESSION_HEADERS:
-        if headers.get(name):
-            return headers[name]
-    cache_key = body.get("prompt_cache_key")
-    if isinstance(cache_key, str) and cache_key:
-        return cache_key
-    return next((turn.text[:1024] for turn in view.turns if turn.role == "user"), "")
-
-
-SESSION_HEADERS = (
-    "x-paceline-session", "x-session-id", "x-claude-code-session-id", "session-id",
-)  # fmt: skip
-"""Ours, vLLM's, then those of coding agents, as vllm-project/router reads them too."""
-
-
 def measure(view: RequestView) -> RequestFeatures:
     """The features of a request. Linear in `LOOK_CHARS`, not in the prompt."""
     last = next((turn.text for turn in reversed(view.turns) if turn.role == "user"), "")
@@ -193,7 +172,11 @@ def _split_paste(text: str) -> tuple[str, str]:
 def _without_fences(text: str) -> tuple[list[str], str]:
     """The blocks within code fences, the fences kept, and the text around them."""
     pieces = text.split("```")
-    return [f"```{piece}```" for piece in pieces[1::2]], "\n\n".join(pieces[0::2])
+    closed = len(pieces) % 2 == 1
+    fenced = [f"```{piece}```" for piece in pieces[1::2]]
+    if not closed:
+        fenced[-1] = fenced[-1].removesuffix("```")
+    return fenced, "\n\n".join(pieces[0::2])
 
 
 def _without_tags(text: str) -> tuple[list[str], str]:

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paceline import __version__
 from paceline.edge.telemetry import Telemetry
-from paceline.edge.workers import Fleet, Pool, Worker
+from paceline.edge.workers import Fleet, Model, Pool, Worker
 from paceline.settings import Admin
 
 
@@ -50,7 +50,7 @@ def create_admin_app(settings: Admin, fleet: Fleet, telemetry: Telemetry) -> Fas
                     "name": model.name,
                     "aliases": list(model.settings.aliases),
                     "default_pool": model.settings.default_pool,
-                    "pools": [_pool(pool, fleet, telemetry) for pool in model.pools],
+                    "pools": [_pool(model, pool, fleet, telemetry) for pool in model.pools],
                 }
                 for model in fleet.models
             ]
@@ -90,12 +90,12 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _pool(pool: Pool, fleet: Fleet, telemetry: Telemetry) -> dict[str, Any]:
+def _pool(model: Model, pool: Pool, fleet: Fleet, telemetry: Telemetry) -> dict[str, Any]:
     speculation = pool.settings.speculation
     lengths = {
         workload: totals.mean_acceptance_length
-        for (name, workload), totals in telemetry.acceptance.totals.items()
-        if name == pool.name
+        for (of_model, of_pool, workload), totals in telemetry.acceptance.totals.items()
+        if (of_model, of_pool) == (model.name, pool.name)
     }
     return {
         "name": pool.name,

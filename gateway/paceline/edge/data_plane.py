@@ -7,6 +7,7 @@ decided by `core.decide`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -39,6 +40,8 @@ from paceline.errors import (
     ModelNotFound,
     NotFound,
     PacelineError,
+    RequestError,
+    ShuttingDown,
     WorkerDied,
     WorkerError,
     WorkerProtocolError,
@@ -88,7 +91,11 @@ class DataPlane:
             record.code = CLIENT_GONE
         except PacelineError as error:
             record.code = error.status
+            self._log_failure(request, error)
             await self._refuse(request, error)
+        except asyncio.CancelledError:  # the server's patience has ended
+            await self._refuse(request, ShuttingDown("the gateway is shutting down"))
+            record.code = ShuttingDown.status
         except Exception as error:  # ours alone, and no reason to leave a client without an answer
             log.exception("request %s failed", request.id)
             record.code = PacelineError.status
@@ -98,6 +105,12 @@ class DataPlane:
             record.ended_s = self._now_s()
             if request.path in GENERATING:
                 self._telemetry.ended(record)
+
+    def _log_failure(self, request: Request, error: PacelineError) -> None:
+        """What operators must know of: not what callers do, but what workers and we fail at."""
+        if not isinstance(error, RequestError):
+            worker = request.record.decision.worker if request.record.decision else "no worker"
+            log.warning("request %s, %s: %s (%s)", request.id, worker, error.message, error.code)
 
     async def _refuse(self, request: Request, error: PacelineError) -> None:
         """An error as the response; if one is under way already, it stays incomplete, which the
@@ -132,7 +145,9 @@ class DataPlane:
             "/version": self._version,
         }
         if path not in simple:
-            raise NotFound(f"there is no {path}")
+            meant = f"/v1{path}"
+            hint = f"; did you mean {meant}?" if meant in GENERATING or meant in simple else ""
+            raise NotFound(f"there is no {path}{hint}")
         return simple[path], ("GET", "HEAD")
 
     async def _options(self, request: Request) -> None:
@@ -147,7 +162,7 @@ class DataPlane:
         await self._json(request, {"status": "ok"})
 
     async def _ready(self, request: Request) -> None:
-        down = [model.name for model in self._fleet.models if not model.is_up]
+        down = [model.name for model in self._fleet.models if not model.is_ready]
         if down:
             raise WorkerUnavailable(f"no worker is up for {', '.join(down)}", retry_after_s=1)
         await self._json(request, {"status": "ready"})
@@ -215,7 +230,7 @@ class DataPlane:
                 return
             except RETRYABLE as error:
                 if isinstance(error, WorkerUnavailable):
-                    worker.unreachable()
+                    worker.unreachable(error.message)
                 if request.client.started or failure is not None:
                     raise
                 failure = error

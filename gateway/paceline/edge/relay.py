@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import orjson
@@ -100,6 +101,7 @@ class Answer:
 async def relay_whole(answer: Answer) -> None:
     """An answer that is not a stream. Raises WorkerError while nothing has gone out."""
     client, status = answer.client, answer.exchange.status
+    answer.record.answered_s = answer.now_s()
     body = await _read_whole(answer)
     if body is not None:
         if status == 200:
@@ -156,7 +158,7 @@ class _Stream:
         except WorkerError as error:
             await self._end_badly(error)
         except asyncio.CancelledError:
-            if not self._answer.client.gone:
+            if not (self._answer.client.gone or self._answer.client.finished):
                 await self._end_badly(ShuttingDown("the gateway is shutting down"))
             raise
 
@@ -178,7 +180,7 @@ class _Stream:
             blocks = self._split(data) if data else self._unterminated()
             held += blocks
             if _first_data(blocks) is not None:
-                self._answer.record.first_event_s = now_s()
+                self._answer.record.first_event_s = self._answer.record.answered_s = now_s()
                 return held
             if not data:
                 raise WorkerDied("a worker ended its stream before the first event")
@@ -243,22 +245,22 @@ class _Stream:
             await self._answer.client.write(data)
 
     def _passed(self, block: bytes) -> bytes:
-        """What the client gets for one block."""
-        if _NO_CHOICES.search(block):
-            chunk = _json(event_data(block))
-            if isinstance(chunk, dict) and chunk.get("choices") == [] and chunk.get("usage"):
-                self._answer.learn(chunk)
-                if self._usage_remover is not None:
-                    return self._usage_remover.usage(chunk)
-        if _DONE in block and (event_data(block) or b"").strip() == _DONE:
+        """What the client gets for one block, now; a finishing one may be held back."""
+        kind, chunk = _read_block(block)
+        remover = self._usage_remover
+        if kind is _Kind.USAGE:
+            self._answer.learn(chunk)
+        elif kind is _Kind.DONE:
             self._done = True
-        elif _FINISH.search(block):
+        elif kind is _Kind.FINISH:
             self._finish_seen = True
-            if self._usage_remover is not None:
-                return self._usage_remover.finishing(block)
-        if self._usage_remover is not None:
-            return self._usage_remover.release() + block
-        return block
+        if remover is None:
+            return block
+        if kind is _Kind.USAGE:
+            return remover.usage(chunk)
+        if kind is _Kind.FINISH:
+            return remover.finishing(block)
+        return remover.release() + block
 
     async def _end_without_done(self) -> None:
         """The body ended without `[DONE]`: complete if the worker had said why it stopped."""
@@ -294,6 +296,29 @@ class _Stream:
             return self._splitter.feed(data)
         except SseError as error:
             raise WorkerProtocolError(f"a worker's stream cannot be read: {error}") from error
+
+
+class _Kind(Enum):
+    """What a block of a stream is to us."""
+
+    OTHER = "other"
+    FINISH = "finish"  # a chunk with a finish reason
+    USAGE = "usage"  # the chunk without choices that carries usage
+    DONE = "done"  # the stream's end mark
+
+
+def _read_block(block: bytes) -> tuple[_Kind, dict[str, Any]]:
+    """A block's kind, and the chunk where it is usage. Cheap for the many that are neither.
+
+    The patterns look for unescaped quotes, so text that looks like one of these is not.
+    """
+    if _NO_CHOICES.search(block):
+        chunk = _json(event_data(block))
+        if isinstance(chunk, dict) and chunk.get("choices") == [] and chunk.get("usage"):
+            return _Kind.USAGE, chunk
+    if _DONE in block and (event_data(block) or b"").strip() == _DONE:
+        return _Kind.DONE, {}
+    return (_Kind.FINISH if _FINISH.search(block) else _Kind.OTHER), {}
 
 
 class _UsageRemover:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -20,6 +21,9 @@ from paceline.edge.app import Gateway, create_app
 from paceline.errors import ConfigurationError
 from paceline.settings import Settings
 
+log = logging.getLogger(__name__)
+
+BACKLOG = 2048
 KEEP_ALIVE_S = 75
 """Longer than clients' pools keep a connection, so that they close it and not we."""
 
@@ -93,6 +97,13 @@ class Running:
 
     def stop(self) -> None:
         """Gracefully the first time, at once the second."""
+        in_flight = sum(worker.in_flight for worker in self.gateway.fleet.workers.values())
+        if in_flight and not self._servers[0].should_exit:
+            log.info(
+                "ending: up to %d s for %d requests; a second signal ends them",
+                self._servers[0].config.timeout_graceful_shutdown or 0,
+                in_flight,
+            )
         for server in self._servers:
             server.force_exit = server.should_exit
             server.should_exit = True
@@ -132,6 +143,7 @@ def _bound(host: str, port: int, key: str) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen(BACKLOG)  # only a second listener, not a second bind, finds a port taken
     except OSError as error:
         bound.close()
         raise ConfigurationError(
