@@ -90,8 +90,7 @@ class DataPlane:
         except ClientGone:
             record.code = CLIENT_GONE
         except PacelineError as error:
-            record.code = error.status
-            self._log_failure(request, error)
+            record.code, record.failure = error.status, error
             await self._refuse(request, error)
         except asyncio.CancelledError:  # the server's patience has ended
             await self._refuse(request, ShuttingDown("the gateway is shutting down"))
@@ -103,14 +102,9 @@ class DataPlane:
         finally:
             record.code = record.code or request.client.status or 500
             record.ended_s = self._now_s()
+            _log_failure(request)
             if request.path in GENERATING:
                 self._telemetry.ended(record)
-
-    def _log_failure(self, request: Request, error: PacelineError) -> None:
-        """What operators must know of: not what callers do, but what workers and we fail at."""
-        if not isinstance(error, RequestError):
-            worker = request.record.decision.worker if request.record.decision else "no worker"
-            log.warning("request %s, %s: %s (%s)", request.id, worker, error.message, error.code)
 
     async def _refuse(self, request: Request, error: PacelineError) -> None:
         """An error as the response; if one is under way already, it stays incomplete, which the
@@ -278,6 +272,14 @@ class DataPlane:
                 f"there is no model {name!r} here; there is: {known}", param="model"
             )
         return model
+
+
+def _log_failure(request: Request) -> None:
+    """What operators must know of: not what callers do, but what workers and we fail at."""
+    failure, decision = request.record.failure, request.record.decision
+    if failure is not None and not isinstance(failure, RequestError):
+        where = decision.worker if decision else "no worker"
+        log.warning("request %s, %s: %s (%s)", request.id, where, failure.message, failure.code)
 
 
 def _check_status(exchange: Exchange) -> None:

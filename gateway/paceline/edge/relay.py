@@ -277,7 +277,7 @@ class _Stream:
         return [rest.rstrip(b"\r\n") + b"\n\n"] if is_whole else []
 
     async def _end_badly(self, error: PacelineError) -> None:
-        self._answer.record.code = error.status
+        self._answer.record.code, self._answer.record.failure = error.status, error
         await self._answer.client.finish(self._released() + error_event(error))
 
     def _released(self) -> bytes:

@@ -16,6 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from paceline.core.acceptance import AcceptanceTotals, SpeculationReport
 from paceline.core.types import Decision
 from paceline.edge.workers import Fleet
+from paceline.errors import PacelineError
 
 CLIENT_GONE = 499
 """nginx's code for a client that closed its connection first."""
@@ -35,6 +36,7 @@ class RequestRecord:
     arrived_s: float
     decision: Decision | None = None
     code: int = 0
+    failure: PacelineError | None = None  # what went wrong, before or within the answer
     body_read_s: float | None = None
     sent_s: float | None = None  # to the worker
     answered_s: float | None = None  # the worker's first event, or whole answer's headers

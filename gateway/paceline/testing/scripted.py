@@ -29,6 +29,9 @@ Step = bytes | float | End
 Script = Sequence[Step]
 
 
+MODELS = b'{"object":"list","data":[{"id":"up","object":"model","max_model_len":2048}]}'
+
+
 @dataclass
 class Seen:
     """One request as it arrived, and whether its client left before the answer was complete."""
@@ -50,7 +53,7 @@ class Seen:
 class ScriptedWorker:
     """Plays the next script for each generating request, the last one for ever after.
 
-    Health, metrics and models are answered as a healthy plain worker would, unless `silent`.
+    GET is answered as a healthy plain worker would: health, `metrics`, `models`.
     """
 
     def __init__(self, *scripts: Script) -> None:
@@ -62,6 +65,8 @@ class ScriptedWorker:
         self.seen: list[Seen] = []
         self.num_connections = 0
         self.metrics = b""
+        self.models = MODELS
+        self.models_status = 200
 
     @property
     def url(self) -> str:
@@ -97,8 +102,8 @@ class ScriptedWorker:
         task.add_done_callback(self._tasks.discard)
         try:
             while (seen := await _read_request(reader)) is not None:
-                if seen.path in _ROUTINE and seen.method == "GET":
-                    writer.write(response(_ROUTINE[seen.path] or self.metrics))
+                if seen.method == "GET":
+                    writer.write(self._routine(seen.path))
                     continue
                 self.seen.append(seen)
                 script = self._scripts[0] if len(self._scripts) == 1 else self._scripts.popleft()
@@ -109,6 +114,11 @@ class ScriptedWorker:
         finally:
             self._connections.discard(writer)
             writer.close()
+
+    def _routine(self, path: str) -> bytes:
+        if path == "/v1/models":
+            return response(self.models, status=self.models_status)
+        return response(self.metrics if path == "/metrics" else b" ")
 
     async def _play(
         self, script: Script, seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -141,13 +151,6 @@ class ScriptedWorker:
         elif end is End.RESET:
             writer.transport.abort()
         return False
-
-
-_ROUTINE: dict[str, bytes] = {
-    "/health": b" ",
-    "/metrics": b"",
-    "/v1/models": b'{"object":"list","data":[{"id":"up","object":"model","max_model_len":2048}]}',
-}
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
