@@ -72,6 +72,7 @@ def test_a_chat_body_is_read() -> None:
         max_tokens=10,
         temperature=1.0,
         n=2,
+        num_choices=2,
         logprobs=True,
         min_p=True,
         logit_bias=True,

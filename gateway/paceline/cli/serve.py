@@ -85,5 +85,8 @@ def announce(settings: Settings, addresses: Addresses) -> None:
     """Prints what is served, and where."""
     console = Console(highlight=False)
     show_settings(settings, console)
-    console.print(f"\nOpenAI API   {addresses.data_plane}/v1", soft_wrap=True)
-    console.print(f"admin plane  {addresses.admin}/metrics", soft_wrap=True)
+    for line in (
+        f"\nOpenAI API   {addresses.data_plane}/v1",
+        f"admin plane  {addresses.admin}/metrics",
+    ):
+        console.print(line, soft_wrap=True, markup=False)

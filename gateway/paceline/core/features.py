@@ -19,6 +19,10 @@ SAMPLING_EPS = 1e-5
 """vLLM's bound below which a sampling parameter counts as 0."""
 LOOK_CHARS = 8192
 """Text read per request, half from each end of the last user turn."""
+MAX_MESSAGES = 1024
+"""Messages looked at, half from each end: an agent's longest conversations have some hundreds."""
+MAX_PARTS = 256
+"""Content parts looked at in one message."""
 ASK_CHARS = 1200
 """Of the caller's own words, half from each end: an instruction is long before it is unclear."""
 PARAGRAPH_CHARS = 400
@@ -40,6 +44,7 @@ def view_of(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
         max_tokens=_integer(body.get("max_completion_tokens")) or _integer(body.get("max_tokens")),
         temperature=_number(body.get("temperature")),
         n=_integer(body.get("n")) or 1,
+        num_choices=(_integer(body.get("n")) or 1) * _num_prompts(body.get("prompt")),
         logprobs=bool(body.get("logprobs")),
         min_p=_samples_with_min_p(body),
         logit_bias=bool(body.get("logit_bias")),
@@ -73,7 +78,10 @@ def measure(view: RequestView) -> RequestFeatures:
 def _chat_messages(body: Mapping[str, Any]) -> dict[str, Any]:
     system: list[str] = []
     turns: list[Turn] = []
-    for message in _list(body.get("messages")):
+    messages = _list(body.get("messages"))
+    if len(messages) > MAX_MESSAGES:
+        messages = [*messages[: MAX_MESSAGES // 2], *messages[-MAX_MESSAGES // 2 :]]
+    for message in messages:
         role = _string(_mapping(message).get("role"))
         text = _text_of(_mapping(message).get("content"))
         if role in ("system", "developer"):
@@ -90,6 +98,12 @@ def _completion_prompt(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"turns": turns, "suffix": _string(body.get("suffix")), "has_text": bool(text)}
 
 
+def _num_prompts(prompt: Any) -> int:
+    """Of a list of texts or of token lists, as many as there are; else one."""
+    is_batch = bool(_list(prompt)) and isinstance(prompt[0], str | list)
+    return len(prompt) if is_batch else 1
+
+
 def _text_of(content: Any) -> str:
     """The text of a string, or of any list of strings and parts that carry a `text`."""
     if isinstance(content, str):
@@ -98,7 +112,7 @@ def _text_of(content: Any) -> str:
 
 
 def _part_texts(parts: Sequence[Any]) -> Iterator[str]:
-    for part in parts:
+    for part in parts[:MAX_PARTS]:
         if isinstance(part, str):
             yield part
         elif isinstance(part, Mapping) and isinstance(part.get("text"), str):

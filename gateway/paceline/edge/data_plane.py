@@ -21,10 +21,9 @@ from paceline.core.rewrite import rewrite, wants_usage_added
 from paceline.core.types import Caller, Endpoint, RequestFeatures
 from paceline.edge.auth import Authenticator
 from paceline.edge.client import Client, ClientGone, Message, Receive, Send
-from paceline.edge.relay import Answer, relay_stream, relay_whole
+from paceline.edge.relay import Answer, check_status, relay_stream, relay_whole
 from paceline.edge.request import Request
 from paceline.edge.telemetry import CLIENT_GONE, Telemetry
-from paceline.edge.upstream import Exchange
 from paceline.edge.wire import (
     JSON,
     error_body,
@@ -44,7 +43,6 @@ from paceline.errors import (
     ShuttingDown,
     WorkerDied,
     WorkerError,
-    WorkerProtocolError,
     WorkerUnavailable,
 )
 from paceline.settings import Settings
@@ -141,7 +139,7 @@ class DataPlane:
         if path not in simple:
             meant = f"/v1{path}"
             hint = f"; did you mean {meant}?" if meant in GENERATING or meant in simple else ""
-            raise NotFound(f"there is no {path}{hint}")
+            raise NotFound(f"there is no {path[:128]}{hint}")
         return simple[path], ("GET", "HEAD")
 
     async def _options(self, request: Request) -> None:
@@ -191,6 +189,7 @@ class DataPlane:
         )
         request.record.body_read_s = self._now_s()
         view = view_of(GENERATING[request.path], body)
+        request.num_choices = view.num_choices
         model = self._model(view.model)
         caller = request.caller(view, body, model.name)
         async with request.client:
@@ -247,7 +246,7 @@ class DataPlane:
         )
         try:
             worker.answered()
-            _check_status(exchange)
+            check_status(exchange.status)
             answer = Answer(
                 exchange,
                 request.client,
@@ -258,7 +257,9 @@ class DataPlane:
             )
             kind = header(exchange.headers, b"content-type") or b""
             if exchange.status == 200 and kind.startswith(b"text/event-stream"):
-                await relay_stream(answer, remove_usage=remove_usage)
+                await relay_stream(
+                    answer, remove_usage=remove_usage, num_choices=request.num_choices
+                )
             else:
                 await relay_whole(answer)
         finally:
@@ -269,7 +270,7 @@ class DataPlane:
         if model is None:
             known = ", ".join(self._fleet.names)
             raise ModelNotFound(
-                f"there is no model {name!r} here; there is: {known}", param="model"
+                f"there is no model {name[:128]!r} here; there is: {known}", param="model"
             )
         return model
 
@@ -280,11 +281,3 @@ def _log_failure(request: Request) -> None:
     if failure is not None and not isinstance(failure, RequestError):
         where = decision.worker if decision else "no worker"
         log.warning("request %s, %s: %s (%s)", request.id, where, failure.message, failure.code)
-
-
-def _check_status(exchange: Exchange) -> None:
-    """Raises WorkerProtocolError for answers that must not reach a client as they are."""
-    if exchange.status in (401, 403, 407):
-        raise WorkerProtocolError("a worker refused the gateway's own key")
-    if not (200 <= exchange.status < 300 or exchange.status >= 400):
-        raise WorkerProtocolError(f"a worker answered with status {exchange.status}")

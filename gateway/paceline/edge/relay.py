@@ -39,6 +39,8 @@ from paceline_client.sse import SseError, SseSplitter, event_data
 WHOLE_BYTES = 8 * 2**20
 """An answer up to this size is read to its end before a byte of it goes out, so that a worker's
 death within it is a clean 502; a longer one is passed on as it comes."""
+HELD_BYTES = 2**20
+"""Comments before the first event beyond which the status is not held any longer."""
 END_GRACE_S = 0.1
 """After `[DONE]` the connection may end its body; then it can be used again."""
 
@@ -98,6 +100,14 @@ class Answer:
         self.record.completion_tokens = tokens if isinstance(tokens, int) else None
 
 
+def check_status(status: int) -> None:
+    """Raises WorkerProtocolError for answers that must not reach a client as they are."""
+    if status in (401, 403, 407):
+        raise WorkerProtocolError("a worker refused the gateway's own key")
+    if not (200 <= status < 300 or 400 <= status < 600):
+        raise WorkerProtocolError(f"a worker answered with status {status}")
+
+
 async def relay_whole(answer: Answer) -> None:
     """An answer that is not a stream. Raises WorkerError while nothing has gone out."""
     client, status = answer.client, answer.exchange.status
@@ -131,18 +141,22 @@ async def _read_whole(answer: Answer) -> bytes | None:
     return None if answer.client.started else b"".join(pieces)
 
 
-async def relay_stream(answer: Answer, *, remove_usage: bool) -> None:
-    """A stream of server-sent events. Raises WorkerError while nothing has gone out."""
-    await _Stream(answer, remove_usage=remove_usage).run()
+async def relay_stream(answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
+    """A stream of server-sent events. Raises WorkerError while nothing has gone out.
+
+    `num_choices` must have said why they ended for a stream without `[DONE]` to be complete.
+    """
+    await _Stream(answer, remove_usage=remove_usage, num_choices=num_choices).run()
 
 
 class _Stream:
-    def __init__(self, answer: Answer, *, remove_usage: bool) -> None:
+    def __init__(self, answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
         self._answer = answer
         self._splitter = SseSplitter()
         self._usage_remover = _UsageRemover() if remove_usage else None
         self._done = False
-        self._finish_seen = False
+        self._finished: set[int] = set()  # choices that have said why they ended
+        self._num_choices = num_choices
 
     async def run(self) -> None:
         held = await self._first_event()
@@ -172,11 +186,16 @@ class _Stream:
         now_s, timeouts = self._answer.now_s, self._answer.timeouts
         deadline_s = now_s() + timeouts.hold_status_s
         held: list[bytes] = []
+        num_held_bytes = 0
         while True:
+            left_s = deadline_s - now_s()
+            if left_s <= 0 or num_held_bytes > HELD_BYTES:
+                return held
             try:
-                data = await self._answer.read(max(0.0, deadline_s - now_s()))
+                data = await self._answer.read(left_s)
             except TimeoutError:
                 return held
+            num_held_bytes += len(data)
             blocks = self._split(data) if data else self._unterminated()
             held += blocks
             if _first_data(blocks) is not None:
@@ -192,10 +211,11 @@ class _Stream:
             return None
         event = _json(data)
         error = event.get("error") if isinstance(event, dict) else None
-        if not isinstance(error, dict) or "choices" in event:
+        if not isinstance(error, dict | str) or "choices" in event:
             return None
-        code = error.get("code")
+        code = error.get("code") if isinstance(error, dict) else None
         if isinstance(code, int) and 400 <= code <= 599:
+            check_status(code)
             return code, data
         return WorkerError.status, data
 
@@ -253,7 +273,7 @@ class _Stream:
         elif kind is _Kind.DONE:
             self._done = True
         elif kind is _Kind.FINISH:
-            self._finish_seen = True
+            self._finished.update(_finished(chunk))
         if remover is None:
             return block
         if kind is _Kind.USAGE:
@@ -265,7 +285,7 @@ class _Stream:
     async def _end_without_done(self) -> None:
         """The body ended without `[DONE]`: complete if the worker had said why it stopped."""
         await self._forward(self._unterminated())
-        if not (self._finish_seen or self._done):
+        if not self._done and len(self._finished) < self._num_choices:
             raise WorkerDied("a worker ended its stream before the answer was complete")
         await self._answer.client.finish(self._released())
 
@@ -285,9 +305,11 @@ class _Stream:
 
     async def _let_the_body_end(self) -> None:
         """So that the connection can be used again; what still comes is not the client's."""
+        deadline_s = self._answer.now_s() + END_GRACE_S
         try:
-            while await self._answer.exchange.read(END_GRACE_S):
-                pass
+            while (left_s := deadline_s - self._answer.now_s()) > 0:
+                if not await self._answer.exchange.read(left_s):
+                    return
         except (TimeoutError, WorkerError):
             return
 
@@ -308,7 +330,7 @@ class _Kind(Enum):
 
 
 def _read_block(block: bytes) -> tuple[_Kind, dict[str, Any]]:
-    """A block's kind, and the chunk where it is usage. Cheap for the many that are neither.
+    """A block's kind, and the chunk where it was read. Cheap for the many that are of no other.
 
     The patterns look for unescaped quotes, so text that looks like one of these is not.
     """
@@ -318,7 +340,21 @@ def _read_block(block: bytes) -> tuple[_Kind, dict[str, Any]]:
             return _Kind.USAGE, chunk
     if _DONE in block and (event_data(block) or b"").strip() == _DONE:
         return _Kind.DONE, {}
-    return (_Kind.FINISH if _FINISH.search(block) else _Kind.OTHER), {}
+    if _FINISH.search(block):
+        chunk = _json(event_data(block))
+        if isinstance(chunk, dict) and _finished(chunk):
+            return _Kind.FINISH, chunk
+    return _Kind.OTHER, {}
+
+
+def _finished(chunk: dict[str, Any]) -> list[int]:
+    """The indices of a chunk's choices that say why they ended; "" is some servers' not yet."""
+    choices = chunk.get("choices")
+    return [
+        choice["index"] if isinstance(choice.get("index"), int) else 0
+        for choice in (choices if isinstance(choices, list) else ())
+        if isinstance(choice, dict) and choice.get("finish_reason")
+    ]
 
 
 class _UsageRemover:
@@ -347,7 +383,7 @@ class _UsageRemover:
     def usage(self, chunk: dict[str, Any]) -> bytes:
         block = self.release()
         fingerprint = chunk.get("system_fingerprint")
-        end = block.rfind(b"}")
+        end = block.rfind(b"}", 0, len(block.rstrip()))
         if fingerprint is None or end < 0 or b'"system_fingerprint"' in block:
             return block
         member = b',"system_fingerprint":' + orjson.dumps(fingerprint)

@@ -35,6 +35,7 @@ class Request:
     client: Client
     record: RequestRecord
     key: ApiKey | None = None
+    num_choices: int = 1
 
     @classmethod
     def arrived(cls, scope: Message, client: Client, now_s: float) -> Request:

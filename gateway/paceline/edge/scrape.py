@@ -110,6 +110,6 @@ def _cards(body: bytes) -> list[Mapping[str, Any]]:
     """The entries of a list of models that have an id; none of what is no such list."""
     try:
         data = orjson.loads(body)["data"]
-        return [card for card in data if isinstance(card.get("id"), str)]
+        return [card for card in data if isinstance(card.get("id"), str) and card["id"]]
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return []

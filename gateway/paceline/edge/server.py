@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
 from paceline.edge.app import Gateway, create_app
+from paceline.edge.protocol import HttpConnection
 from paceline.errors import ConfigurationError
 from paceline.settings import Settings
 
@@ -55,9 +57,10 @@ async def serving(settings: Settings) -> AsyncIterator[Running]:
             stack.enter_context(_bound(settings.admin.host, settings.admin.port, "admin")),
         ]
         gateway = create_app(settings)
+        stalled_s = settings.timeouts.between_bytes_s
         servers = [
-            _server(gateway.data_plane, settings.timeouts.shutdown_s),
-            _server(gateway.admin, 1.0),
+            _server(gateway.data_plane, settings.timeouts.shutdown_s, stalled_s),
+            _server(gateway.admin, 1.0, stalled_s),
         ]
         async with gateway.running():
             tasks = [
@@ -120,11 +123,11 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(app: Any, shutdown_s: float) -> _Server:
+def _server(app: Any, shutdown_s: float, stalled_s: float) -> _Server:
     return _Server(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=cast(Any, functools.partial(HttpConnection, stalled_s=stalled_s)),
             ws="none",
             lifespan="off",
             log_config=None,

@@ -119,11 +119,10 @@ class Upstream:
                 f"a worker did not accept a connection within {self._connect_s:g} s",
                 retry_after_s=1,
             ) from None
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise WorkerUnavailable(
-                f"a worker cannot be reached: {why}", retry_after_s=1
-            ) from error
+        except (OSError, UnicodeError) as error:  # the second for a host that can be no name
+            reason = error.strerror if isinstance(error, OSError) else None
+            why = f"a worker cannot be reached: {reason or error}"
+            raise WorkerUnavailable(why, retry_after_s=1) from error
         return connection
 
     def _pop_idle(self) -> _Connection | None:
@@ -271,7 +270,8 @@ class _Connection(asyncio.Protocol):
     def reusable(self) -> bool:
         fresh = self._loop.time() - self._idle_since_s < IDLE_S
         ended_well = self.answer.used_up and self.answer.keep_alive and not self._spoilt
-        return fresh and ended_well and not self._closed
+        sent = self._transport is not None and not self._transport.get_write_buffer_size()
+        return fresh and ended_well and sent and not self._closed
 
     def abort(self) -> None:
         self._closed = True
@@ -314,7 +314,7 @@ class _Connection(asyncio.Protocol):
             answer.num_head_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._break_off(f"a worker's answer is not HTTP ({error})")
         else:
             if answer.stage < _Stage.BODY and answer.num_head_bytes > MAX_HEADER_BYTES:
@@ -344,7 +344,7 @@ class _Connection(asyncio.Protocol):
             self._spoilt = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._spoilt:
+        if not self._spoilt and self.answer.stage < _Stage.BODY:  # later ones are trailers
             self.answer.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -352,7 +352,7 @@ class _Connection(asyncio.Protocol):
             return
         answer = self.answer
         answer.status = self._parser.get_status_code()
-        if answer.status < 200:  # 100 Continue and its kind: the answer is still to come
+        if 100 <= answer.status < 200:  # 100 Continue and its kind: the answer is still to come
             answer.headers = []
             return
         names = {name for name, _ in answer.headers}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
+import struct
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +93,7 @@ class ScriptedWorker:
         assert self._server is not None
         self._server.close()
         for writer in self._connections:
-            writer.transport.abort()
+            _reset(writer)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.num_connections += 1
@@ -149,8 +151,15 @@ class ScriptedWorker:
         if end is End.HANG:
             await asyncio.wait([left], timeout=30)
         elif end is End.RESET:
-            writer.transport.abort()
+            _reset(writer)
         return False
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """RST instead of FIN: what a client sees when a process dies with its answer half sent."""
+    linger = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    writer.transport.abort()
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
