@@ -130,6 +130,12 @@ async def test_a_long_answer_is_passed_on_as_it_comes_and_whole():
         ),
         (response(b'{"error":"Unauthorized"}', status=401), "worker_protocol_error"),
         (response(ANSWER, extra=["content-encoding: br"]), "worker_protocol_error"),
+        (response(b"{}", status=600), "worker_protocol_error"),
+        (b"HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "worker_protocol_error"),
+        (
+            stream_head() + chunk(b'data: {"error": {"message": "key", "code": 401}}\n\n'),
+            "worker_protocol_error",
+        ),
         (response(ANSWER, extra=["content-encoding: gzip"]), "worker_protocol_error"),
         (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000, "worker_protocol_error"),
         (

@@ -334,16 +334,18 @@ def _read_block(block: bytes) -> tuple[_Kind, dict[str, Any]]:
 
     The patterns look for unescaped quotes, so text that looks like one of these is not.
     """
-    if _NO_CHOICES.search(block):
-        chunk = _json(event_data(block))
-        if isinstance(chunk, dict) and chunk.get("choices") == [] and chunk.get("usage"):
-            return _Kind.USAGE, chunk
-    if _DONE in block and (event_data(block) or b"").strip() == _DONE:
+    several = block.count(b"data:") > 1  # a value over several lines is looked at joined
+    looked_at = (event_data(block) or b"") if several else block
+    if not (_NO_CHOICES.search(looked_at) or _FINISH.search(looked_at) or _DONE in looked_at):
+        return _Kind.OTHER, {}
+    data = event_data(block) or b""
+    if data.strip() == _DONE:
         return _Kind.DONE, {}
-    if _FINISH.search(block):
-        chunk = _json(event_data(block))
-        if isinstance(chunk, dict) and _finished(chunk):
-            return _Kind.FINISH, chunk
+    chunk = _json(data)
+    if isinstance(chunk, dict) and chunk.get("choices") == [] and chunk.get("usage"):
+        return _Kind.USAGE, chunk
+    if isinstance(chunk, dict) and _finished(chunk):
+        return _Kind.FINISH, chunk
     return _Kind.OTHER, {}
 
 

@@ -125,7 +125,7 @@ def lines(outcome: Outcome) -> str:
     return (
         f"[bold]{said['workload']:<5} → {said['pool']}[/bold]"
         f"  ({said['reason']}{' ' + said['rule'] if said['rule'] else ''})\n"
-        f"        {said['label_confidence']:.0%} sure, by {', '.join(said['because'])}\n"
+        f"        {said['label_confidence']:.0%} sure, by {', '.join(said['because'][:3])}\n"
         f"        {tokens}, {drafted}; first after {outcome.ttft_s * 1000:.0f} ms, "
         f"all in {outcome.total_s:.2f} s"
     )
