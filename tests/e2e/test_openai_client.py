@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from openai import APIError, AsyncOpenAI, BadRequestError, InternalServerError, NotFoundError
@@ -49,6 +51,18 @@ async def test_each_workload_goes_where_it_drafts_and_nothing_else_changes():
     edits = metrics['paceline_mean_acceptance_length{model="m",pool="ngram",workload="edit"}']
     code = metrics['paceline_mean_acceptance_length{model="m",pool="eagle3",workload="code"}']
     assert edits > code > 1.5
+
+
+async def test_the_readmes_example_works_as_it_stands(capsys):
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    example = text.partition("```python\n")[2].partition("```")[0]
+    async with three_pools() as g:
+        code = example.replace("http://127.0.0.1:8080", g.url)
+        assert code != example
+        await asyncio.to_thread(exec, compile(code, "README.md", "exec"), {})
+        metrics = await g.metrics()
+    assert "class" in capsys.readouterr().out
+    assert metrics['paceline_mean_acceptance_length{model="m",pool="eagle3",workload="code"}'] > 1
 
 
 async def test_whole_answers_choices_and_completions():

@@ -1,6 +1,6 @@
 """The client's side of one request: its body, our answer, and its leaving.
 
-uvicorn does not cancel an application whose client has gone, and says so only to who asks. So one
+An ASGI server does not cancel an application whose client has gone; it tells who asks. So one
 task per request waits for the disconnect and cancels the request's own task, wherever it waits:
 for a connection, for a first byte, mid-stream.
 """
@@ -117,6 +117,6 @@ class Client:
     async def _wait_until_gone(self, task: asyncio.Task[Any]) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        if not self.finished:  # uvicorn says the same once a response is complete
+        if not self.finished:  # ASGI says the same once a response is complete
             self.gone = True
             task.cancel()
