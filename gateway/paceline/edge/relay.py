@@ -6,20 +6,26 @@ such an error becomes its true status. After that 200 is committed: a worker tha
 on ends the stream with an error event, without a finish reason and without `[DONE]`.
 
 The last chunk of a stream carries its usage and what was accepted. For a client that did not ask
-for usage it is read and taken out, and what vLLM then moves there is moved back (`_UsageRemover`).
+for usage it is read and taken out, and what vLLM then moves there is moved back (`UsageRemover`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
-import orjson
-
 from paceline.core.acceptance import SpeculationReport
+from paceline.core.chunks import (
+    DONE,
+    Kind,
+    UsageRemover,
+    error_status,
+    finished_choices,
+    first_data,
+    json_or_none,
+    read_block,
+)
 from paceline.edge.client import Client
 from paceline.edge.encoding import Inflater
 from paceline.edge.telemetry import RequestRecord
@@ -43,10 +49,6 @@ HELD_BYTES = 2**20
 """Comments before the first event beyond which the status is not held any longer."""
 END_GRACE_S = 0.1
 """After `[DONE]` the connection may end its body; then it can be used again."""
-
-_NO_CHOICES = re.compile(rb'"choices"\s*:\s*\[\s*\]')
-_FINISH = re.compile(rb'"finish_reason"\s*:\s*"[^"]')  # some servers write "" for "not yet"
-_DONE = b"[DONE]"
 
 
 class Answer:
@@ -115,7 +117,7 @@ async def relay_whole(answer: Answer) -> None:
     body = await _read_whole(answer)
     if body is not None:
         if status == 200:
-            answer.learn(_json(body))
+            answer.learn(json_or_none(body))
         await client.answer(status, answer.headers(), body)
         return
     await client.finish()
@@ -153,7 +155,7 @@ class _Stream:
     def __init__(self, answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
         self._answer = answer
         self._splitter = SseSplitter()
-        self._usage_remover = _UsageRemover() if remove_usage else None
+        self._usage_remover = UsageRemover() if remove_usage else None
         self._done = False
         self._finished: set[int] = set()  # choices that have said why they ended
         self._num_choices = num_choices
@@ -198,7 +200,7 @@ class _Stream:
             num_held_bytes += len(data)
             blocks = self._split(data) if data else self._unterminated()
             held += blocks
-            if _first_data(blocks) is not None:
+            if first_data(blocks) is not None:
                 self._answer.record.first_event_s = self._answer.record.answered_s = now_s()
                 return held
             if not data:
@@ -206,18 +208,12 @@ class _Stream:
 
     def _rejection(self, held: list[bytes]) -> tuple[int, bytes] | None:
         """The status and body that an error in place of the first event stands for."""
-        data = _first_data(held)
-        if data is None or b'"error"' not in data:
+        data = first_data(held)
+        status = error_status(data)
+        if data is None or status is None:
             return None
-        event = _json(data)
-        error = event.get("error") if isinstance(event, dict) else None
-        if not isinstance(error, dict | str) or "choices" in event:
-            return None
-        code = error.get("code") if isinstance(error, dict) else None
-        if isinstance(code, int) and 400 <= code <= 599:
-            check_status(code)
-            return code, data
-        return WorkerError.status, data
+        check_status(status)
+        return status, data
 
     def _json_headers(self) -> Headers:
         kept = [(name, value) for name, value in self._answer.headers() if name != b"content-type"]
@@ -266,19 +262,19 @@ class _Stream:
 
     def _passed(self, block: bytes) -> bytes:
         """What the client gets for one block, now; a finishing one may be held back."""
-        kind, chunk = _read_block(block)
+        kind, chunk = read_block(block)
         remover = self._usage_remover
-        if kind is _Kind.USAGE:
+        if kind is Kind.USAGE:
             self._answer.learn(chunk)
-        elif kind is _Kind.DONE:
+        elif kind is Kind.DONE:
             self._done = True
-        elif kind is _Kind.FINISH:
-            self._finished.update(_finished(chunk))
+        elif kind is Kind.FINISH:
+            self._finished.update(finished_choices(chunk))
         if remover is None:
             return block
-        if kind is _Kind.USAGE:
+        if kind is Kind.USAGE:
             return remover.usage(chunk)
-        if kind is _Kind.FINISH:
+        if kind is Kind.FINISH:
             return remover.finishing(block)
         return remover.release() + block
 
@@ -293,7 +289,7 @@ class _Stream:
         """An event whole but for its blank line, at the end of a body; half of one is nothing."""
         rest, self._splitter = self._splitter.rest, SseSplitter()
         data = event_data(rest)
-        is_whole = data == _DONE or (data is not None and _json(data) is not None)
+        is_whole = data == DONE or (data is not None and json_or_none(data) is not None)
         return [rest.rstrip(b"\r\n") + b"\n\n"] if is_whole else []
 
     async def _end_badly(self, error: PacelineError) -> None:
@@ -318,89 +314,3 @@ class _Stream:
             return self._splitter.feed(data)
         except SseError as error:
             raise WorkerProtocolError(f"a worker's stream cannot be read: {error}") from error
-
-
-class _Kind(Enum):
-    """What a block of a stream is to us."""
-
-    OTHER = "other"
-    FINISH = "finish"  # a chunk with a finish reason
-    USAGE = "usage"  # the chunk without choices that carries usage
-    DONE = "done"  # the stream's end mark
-
-
-def _read_block(block: bytes) -> tuple[_Kind, dict[str, Any]]:
-    """A block's kind, and the chunk where it was read. Cheap for the many that are of no other.
-
-    The patterns look for unescaped quotes, so text that looks like one of these is not.
-    """
-    several = block.count(b"data:") > 1  # a value over several lines is looked at joined
-    looked_at = (event_data(block) or b"") if several else block
-    if not (_NO_CHOICES.search(looked_at) or _FINISH.search(looked_at) or _DONE in looked_at):
-        return _Kind.OTHER, {}
-    data = event_data(block) or b""
-    if data.strip() == _DONE:
-        return _Kind.DONE, {}
-    chunk = _json(data)
-    if isinstance(chunk, dict) and chunk.get("choices") == [] and chunk.get("usage"):
-        return _Kind.USAGE, chunk
-    if isinstance(chunk, dict) and _finished(chunk):
-        return _Kind.FINISH, chunk
-    return _Kind.OTHER, {}
-
-
-def _finished(chunk: dict[str, Any]) -> list[int]:
-    """The indices of a chunk's choices that say why they ended; "" is some servers' not yet."""
-    choices = chunk.get("choices")
-    return [
-        choice["index"] if isinstance(choice.get("index"), int) else 0
-        for choice in (choices if isinstance(choices, list) else ())
-        if isinstance(choice, dict) and choice.get("finish_reason")
-    ]
-
-
-class _UsageRemover:
-    """Takes out the usage chunk that a client did not ask for, and what comes with it.
-
-    With usage in a stream, vLLM writes `system_fingerprint` into the usage chunk instead of the
-    last chunk with a choice. So that chunk waits for what follows it (vLLM sends both at once), and
-    gets the fingerprint back at the place where vLLM would have written it.
-    """
-
-    def __init__(self) -> None:
-        self._held = b""
-
-    @property
-    def holding(self) -> bool:
-        return bool(self._held)
-
-    def finishing(self, block: bytes) -> bytes:
-        released, self._held = self._held, block
-        return released
-
-    def release(self) -> bytes:
-        released, self._held = self._held, b""
-        return released
-
-    def usage(self, chunk: dict[str, Any]) -> bytes:
-        block = self.release()
-        fingerprint = chunk.get("system_fingerprint")
-        end = block.rfind(b"}", 0, len(block.rstrip()))
-        if fingerprint is None or end < 0 or b'"system_fingerprint"' in block:
-            return block
-        member = b',"system_fingerprint":' + orjson.dumps(fingerprint)
-        return block[:end] + member + block[end:]
-
-
-def _first_data(blocks: list[bytes]) -> bytes | None:
-    """The data of the first event; comments are not events."""
-    found = (event_data(block, first=True) for block in blocks)
-    return next((data for data in found if data is not None), None)
-
-
-def _json(data: bytes | None) -> Any:
-    """The value, or None for what is not JSON."""
-    try:
-        return orjson.loads(data or b"")
-    except orjson.JSONDecodeError:
-        return None
