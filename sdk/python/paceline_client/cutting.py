@@ -138,7 +138,7 @@ class Cutter:
 
 
 def _evenly(ends: list[int], num_groups: int) -> list[tuple[int, int]]:
-    uptos = [round(len(ends) * (number + 1) / num_groups) for number in range(num_groups)]
+    uptos = [len(ends) * number // num_groups for number in range(1, num_groups + 1)]
     return [(ends[upto - 1], upto) for upto in uptos]
 
 
