@@ -91,8 +91,8 @@ def proportional(
 RULES: dict[str, Rule] = {
     "ours": ours,
     "pass-through": pass_through,
-    "fixed 10 ms a word": fixed_delay,
-    "proportional 250 ms": proportional,
+    "fixed 10 ms/word": fixed_delay,
+    "proportional": proportional,
 }
 
 

@@ -9,7 +9,10 @@ MERGE_MS = 4.0
 """Arrivals this close are one burst: a read may hold several events of one pass."""
 
 MEMORY_MS = 2500.0
-"""Bursts count less by e for every 2.5 s since."""
+"""For the gap, bursts count less by e for every 2.5 s since."""
+
+REMEMBERED_BURSTS = 25
+"""For the period, this many bursts count, all alike."""
 
 STALL_PERIODS = 2.0
 MAX_PERIOD_MS = 1200.0
@@ -17,7 +20,6 @@ MAX_PERIOD_MS = 1200.0
 queue or a tool that thinks says nothing of the pace, and must not teach the pacer to wait."""
 
 _MIN_BURSTS = 4
-_MAX_BURSTS = 64
 _PRIOR_GAP_MS = 8.0
 
 
@@ -31,11 +33,10 @@ class Bursts:
     """
 
     def __init__(self) -> None:
-        self._periods: deque[tuple[float, float]] = deque(maxlen=_MAX_BURSTS)  # (at, period)
+        self._periods: deque[float] = deque(maxlen=REMEMBERED_BURSTS)
         self._sum_ms = 0.0
         self._sum_units = 0.0
         self._last_ms: float | None = None
-        self._clock_ms = 0.0  # without the excess of stalls
         self._first_units = 0.0
         self._hinted_gap_ms: float | None = None
         self._hinted_period_ms: float | None = None
@@ -77,10 +78,9 @@ class Bursts:
             passed_ms = now_ms - self._last_ms
             period_ms = min(passed_ms, self._longest_ms())
             kept = exp(-period_ms / MEMORY_MS)
-            self._clock_ms += period_ms
             self._sum_ms = self._sum_ms * kept + period_ms
             self._sum_units *= kept
-            self._periods.append((self._clock_ms, period_ms))
+            self._periods.append(period_ms)
         self._last_ms = now_ms
 
     def _longest_ms(self) -> float:
@@ -90,11 +90,4 @@ class Bursts:
         return min(MAX_PERIOD_MS, STALL_PERIODS * self._median())
 
     def _median(self) -> float:
-        newest = self._periods[-1][0]
-        weighted = sorted((period, exp((at - newest) / MEMORY_MS)) for at, period in self._periods)
-        left = sum(weight for _, weight in weighted) / 2
-        for period, weight in weighted:
-            left -= weight
-            if left <= 0:
-                return period
-        return weighted[-1][0]
+        return sorted(self._periods)[len(self._periods) // 2]
