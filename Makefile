@@ -35,7 +35,7 @@ test: $(READY)  ## all tests that need no vLLM, a few minutes
 	@$(BIN)/python -m pytest
 
 test-core: $(READY)  ## the pure tests alone, about ten seconds
-	@$(BIN)/python -m pytest -q tests/core tests/sim tests/sdk
+	@$(BIN)/python -m pytest -q tests/core tests/sim tests/sdk tests/bench
 
 test-vllm: $(READY)  ## the tests on real vLLM workers (builds their environment once: 3.4 GB)
 	@$(BIN)/python -m paceline.testing.vllm_cpu setup

@@ -223,7 +223,7 @@ def test_no_piece_ends_within_a_character(
     start = 1
     while start < len(text):
         size = sizes[start % len(sizes)]
-        now_ms += 10
+        now_ms += 5  # the longest character arrives within half the hold
         pacer.push(text[start : start + size], now_ms)
         start += size
     pacer.finish(now_ms)

@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from random import Random
 from types import TracebackType
 from typing import Any, Self
@@ -39,13 +39,20 @@ GRACE_S = 5.0
 
 TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 _CHAT = "/chat/completions"
+_MODELS = "/models"
 
 
 class ChatStream(SmoothStream[Chunk]):
     """A paced stream of chunks that knows where its request went."""
 
-    def __init__(self, source: AsyncIterator[Any], options: PacerOptions, route: Route) -> None:
-        super().__init__(source, options)
+    def __init__(
+        self,
+        source: AsyncIterator[Any],
+        options: PacerOptions,
+        route: Route,
+        on_arrival: Callable[[Chunk], object] | None,
+    ) -> None:
+        super().__init__(source, options, on_arrival=on_arrival)
         self.route = route
 
 
@@ -79,6 +86,14 @@ class AsyncClient:
     ) -> None:
         await self._http.aclose()
 
+    async def models(self) -> list[str]:
+        """The names of the models that are served. Raises ApiError or ConnectError."""
+        async with self._opened(None, _MODELS) as response:
+            with _reading():
+                listed = _object(await response.aread(), response).get("data")
+        models = listed if isinstance(listed, list) else []
+        return [str(model["id"]) for model in models if isinstance(model, dict) and "id" in model]
+
     async def chat(self, **body: Any) -> dict[str, Any]:
         """One whole answer. Raises ApiError or ConnectError."""
         async with self._opened({**body, "stream": False}) as response:
@@ -87,26 +102,34 @@ class AsyncClient:
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, *, pacing: PacerOptions | str | None = None, **body: Any
+        self,
+        *,
+        pacing: PacerOptions | str | None = None,
+        on_arrival: Callable[[Chunk], object] | None = None,
+        **body: Any,
     ) -> AsyncIterator[ChatStream]:
         """A streamed answer, paced; leaving the block closes the request.
 
+        `pacing` and `on_arrival` are those of `smooth`, all else goes into the body.
         Raises ApiError or ConnectError before the first chunk, and while iterating a StreamError,
         after the text that arrived.
         """
         options = options_for(pacing)
         async with self._opened({**body, "stream": True}) as response:
             chunks = _chunks(response, num_choices=body.get("n") or 1)
-            async with ChatStream(chunks, options, route_of(response.headers)) as paced:
+            route = route_of(response.headers)
+            async with ChatStream(chunks, options, route, on_arrival) as paced:
                 yield paced
 
     @contextlib.asynccontextmanager
-    async def _opened(self, body: Mapping[str, Any]) -> AsyncIterator[httpx.Response]:
+    async def _opened(
+        self, body: Mapping[str, Any] | None, path: str = _CHAT
+    ) -> AsyncIterator[httpx.Response]:
         """A good answer's head, after the tries it takes."""
         number = 0
         while True:
             try:
-                response = await self._sent(body)
+                response = await self._sent(body, path)
                 break
             except PacelineError as error:
                 wait_s = self._retries.wait_s(number, error, self._random)
@@ -119,10 +142,8 @@ class AsyncClient:
         finally:
             await response.aclose()
 
-    async def _sent(self, body: Mapping[str, Any]) -> httpx.Response:
-        request = self._http.build_request(
-            "POST", self._url + _CHAT, content=_encoded(body), headers=self._headers
-        )
+    async def _sent(self, body: Mapping[str, Any] | None, path: str) -> httpx.Response:
+        request = _request(self._http, self._url + path, self._headers, body)
         with _connecting():
             response = await self._http.send(request, stream=True)
         if response.is_success:
@@ -196,9 +217,7 @@ class Client:
             response.close()
 
     def _sent(self, body: Mapping[str, Any]) -> httpx.Response:
-        request = self._http.build_request(
-            "POST", self._url + _CHAT, content=_encoded(body), headers=self._headers
-        )
+        request = _request(self._http, self._url + _CHAT, self._headers, body)
         with _connecting():
             response = self._http.send(request, stream=True)
         if response.is_success:
@@ -272,8 +291,17 @@ def _headers(api_key: str | None, more: Mapping[str, str] | None) -> dict[str, s
     return {**headers, **(more or {})}
 
 
-def _encoded(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, ensure_ascii=False).encode()
+def _request(
+    http: httpx.Client | httpx.AsyncClient,
+    url: str,
+    headers: Mapping[str, str],
+    body: Mapping[str, Any] | None,
+) -> httpx.Request:
+    """A POST of `body`, or a GET without one."""
+    if body is None:
+        return http.build_request("GET", url, headers=headers)
+    content = json.dumps(body, ensure_ascii=False).encode()
+    return http.build_request("POST", url, content=content, headers=headers)
 
 
 def _object(content: bytes, response: httpx.Response) -> dict[str, Any]:

@@ -49,15 +49,19 @@ class Cutter:
     def __post_init__(self) -> None:
         self._words = self.unit is Unit.WORD
 
-    def extend(self, text: str) -> str:
-        """Gives the open piece what belongs to it; the text that is left."""
+    def extend(self, text: str, *, aged: bool = False) -> str:
+        """Gives the open piece what belongs to it; the text that is left.
+
+        `aged` says that the piece has not long to wait: a word then gets no more than what
+        completes its last character, so that it need not go out within one.
+        """
         piece = self.open_piece
         if piece is None or not text:
             if begins_with_mark(text):
                 self.careful = True  # this stream cuts within characters
             return text
         joined = self.open_atom + text
-        end = self._ends(joined)[0]
+        end = self._first_end(joined, within_word=aged)
         num_moved = max(0, end - len(self.open_atom))
         piece.text += text[:num_moved]
         if num_moved == len(text) and self._grows(joined[:end]):
@@ -110,6 +114,13 @@ class Cutter:
             self.open_piece, self.open_atom = piece, text[start:]
         else:
             self._close(text[start:])
+
+    def _first_end(self, joined: str, *, within_word: bool) -> int:
+        """Where the open atom ends in what it has become with the text after it."""
+        if not within_word:
+            return self._ends(joined)[0]
+        graphemes = atoms(joined, line_start=self.line_start)
+        return next(end for end in graphemes if end >= len(self.open_atom))
 
     def _ends(self, text: str) -> list[int]:
         ends = atoms(text, line_start=self.line_start)

@@ -91,7 +91,7 @@ class Pacer:
         self._advance(now_ms)
         cutter = self._cutter(lane)
         self._waiting_chars += len(text)
-        rest = cutter.extend(text) if self._options.enabled else text
+        rest = cutter.extend(text, aged=self._aged(cutter)) if self._options.enabled else text
         units = self._count(text, num_tokens)
         known = num_tokens or 0
         if rest and self._options.enabled:
@@ -196,6 +196,13 @@ class Pacer:
         if lane not in self._cutters:
             self._cutters[lane] = Cutter(self._options.unit, lane)
         return self._cutters[lane]
+
+    def _aged(self, cutter: Cutter) -> bool:
+        """Whether the lane's open piece has waited for half of what it may."""
+        piece = cutter.open_piece
+        if piece is None or self._options.unit is not Unit.WORD:
+            return False
+        return self._now_ms - piece.arrival_ms > (piece.not_before_ms - piece.arrival_ms) / 2
 
     def _count(self, text: str, num_tokens: int | None) -> int | None:
         """How many tokens `text` weighs; None where this stream is weighed in graphemes.
