@@ -12,6 +12,7 @@ from openai.types.chat import ChatCompletionChunk
 
 from paceline_client import Hint, PacerOptions, Unit
 from paceline_client.chunks import ChunkPacer
+from vectors import chunk_cases
 
 
 def chunk(*choices: dict, **more: Any) -> dict:
@@ -35,6 +36,15 @@ def text(chunks: list[dict], key: str = "content", index: int = 0) -> str:
     return "".join(
         c["delta"].get(key) or "" for one in chunks for c in one["choices"] if c["index"] == index
     )
+
+
+@pytest.mark.parametrize("name", chunk_cases.CASES)
+def test_vector(name: str) -> None:
+    case = chunk_cases.CASES[name]
+    played = chunk_cases.play(case)
+    assert [one for _, one in played] == [one for _, one in case["shown"]]
+    times = [at_ms for at_ms, _ in case["shown"]]
+    assert [at_ms for at_ms, _ in played] == pytest.approx(times, abs=0.01)
 
 
 def test_a_chunk_shown_whole_is_the_object_that_came() -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from math import inf
 
+from paceline.bench.optimum import delays, taut_string
 from paceline.bench.streams import RecordedStream
 from paceline_client import Pacer, PacerOptions
 
@@ -88,8 +89,16 @@ def proportional(
     return _by_token(stream, shown_to)
 
 
+def optimum(stream: RecordedStream) -> list[float]:
+    """The smoothest there can be for the greatest delay and the end lag of ours."""
+    shown = ours(stream)
+    delay_ms = max(delays(stream.arrivals, shown))
+    return taut_string(stream.arrivals, delay_ms, shown[-1] - stream.arrivals[-1])
+
+
 RULES: dict[str, Rule] = {
     "ours": ours,
+    "optimum": optimum,
     "pass-through": pass_through,
     "fixed 10 ms/word": fixed_delay,
     "proportional": proportional,

@@ -1,7 +1,8 @@
 """`make bench-smoothing`: how smooth, at which delay, at which cost; ours beside the usual rules.
 
 On the hold-out half of the streams (`paceline.bench.streams`), at the engine layer: when each token
-is handed out, no screen involved. Fails if what the SDK requires does not hold.
+is handed out, no screen involved. The optimum beside it knows all arrivals beforehand and spends
+the same greatest delay and end lag. Fails if what the SDK requires does not hold.
 """
 
 from __future__ import annotations
