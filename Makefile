@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm check fast-check format clean bench-smoothing
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
-	  awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
+	  awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: $(READY)  ## .venv with paceline and everything to develop it
 
@@ -35,11 +35,14 @@ test: $(READY)  ## all tests that need no vLLM, a few minutes
 	@$(BIN)/python -m pytest
 
 test-core: $(READY)  ## the pure tests alone, about ten seconds
-	@$(BIN)/python -m pytest -q tests/core tests/sim tests/sdk
+	@$(BIN)/python -m pytest -q tests/core tests/sim tests/sdk tests/bench
 
 test-vllm: $(READY)  ## the tests on real vLLM workers (builds their environment once: 3.4 GB)
 	@$(BIN)/python -m paceline.testing.vllm_cpu setup
 	@$(BIN)/python -m pytest tests/vllm -m vllm
+
+bench-smoothing: $(READY)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
+	@$(BIN)/python -m paceline.bench.smoothing
 
 check: fast-check test demo-check  ## format, lint, types, import rules, tests
 
