@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -22,8 +22,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## three simulated pools behind a gateway, no GPU needed
-	@$(BIN)/paceline demo --config configs/gateway.yaml
+demo: $(READY)  ## three simulated pools behind a gateway (ARGS=--any-port for free ports)
+	@$(BIN)/paceline demo --config configs/gateway.yaml $(ARGS)
 
 demo-check: $(READY)  ## the same, headless: one streamed request of each workload through it
 	@$(BIN)/paceline demo --config configs/gateway.yaml --check
@@ -46,6 +46,9 @@ bench-planner: $(READY)  ## the step-time model beside published figures, a seco
 
 bench-sim-worker: $(READY)  ## how punctual one simulated worker is with 300 streams, half a minute
 	@$(BIN)/python -m paceline.bench.sim_worker
+
+bench-smoothing: $(READY)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
+	@$(BIN)/python -m paceline.bench.smoothing
 
 check: fast-check test demo-check  ## format, lint, types, import rules, tests
 

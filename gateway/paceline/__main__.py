@@ -12,8 +12,12 @@ _HINT = "this command needs the gateway's dependencies: pip install 'paceline[se
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; the process's exit status comes back: 0, 1 for a failure, 2 for misuse."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv == ["--version"]:
+        print(f"paceline {__version__}")  # noqa: T201
+        return 0
     try:
-        from paceline.cli import check, demo, serve, sim_worker
+        from paceline.cli import chat, check, demo, serve, sim_worker
         from paceline.errors import ConfigurationError
     except ModuleNotFoundError as error:
         print(f"paceline: {error.name} is not installed; {_HINT}", file=sys.stderr)  # noqa: T201
@@ -21,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="paceline", description="A gateway for vLLM workers.")
     parser.add_argument("--version", action="version", version=f"paceline {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (serve, check, demo, sim_worker):
+    for command in (serve, check, demo, chat, sim_worker):
         command.add_parser(subparsers)
     args = parser.parse_args(argv)
     try:

@@ -11,6 +11,7 @@
     │   ├── MethodNotAllowed         the path exists, the method does not    405
     │   ├── RequestTimeout           the body did not arrive in time         408
     │   ├── PayloadTooLarge          more than limits.body_bytes             413
+    │   ├── HeadTooLarge             request line and headers                431
     │   └── UnsupportedMediaType     content type or encoding                415
     ├── WorkerError              a worker's failure, told to the caller      5xx
     │   ├── WorkerUnavailable        it cannot be reached                    503
@@ -94,6 +95,11 @@ class RequestTimeout(RequestError):
 class PayloadTooLarge(RequestError):
     status = 413
     code = "payload_too_large"
+
+
+class HeadTooLarge(RequestError):
+    status = 431
+    code = "head_too_large"
 
 
 class UnsupportedMediaType(RequestError):

@@ -8,7 +8,7 @@ from math import isclose
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.acceptance import AcceptanceTotals, SpeculationReport
@@ -76,7 +76,6 @@ def test_nonsense_is_no_report(steps: object, drafted: object, accepted: object)
 
 
 @given(inner=json_values, report=st.dictionaries(st.sampled_from(names), json_values))
-@settings(deadline=None)
 def test_no_answer_makes_reading_fail(inner: object, report: dict) -> None:
     odd = {"metrics": {"speculative_decoding": inner}}
     for body in ({"metrics": inner}, answer(**report), odd):
@@ -102,7 +101,6 @@ def total(reports: list[SpeculationReport]) -> AcceptanceTotals:
 
 
 @given(reports=st.lists(reports, max_size=8), seed=st.randoms())
-@settings(deadline=None)
 def test_totals_are_sums_in_any_order(reports: list[SpeculationReport], seed) -> None:
     shuffled = seed.sample(reports, len(reports))
     totals = total(shuffled)
@@ -112,7 +110,6 @@ def test_totals_are_sums_in_any_order(reports: list[SpeculationReport], seed) ->
 
 
 @given(reports=st.lists(reports, max_size=8))
-@settings(deadline=None)
 def test_mean_acceptance_length_is_one_to_k_plus_one(reports: list[SpeculationReport]) -> None:
     mean = total(reports).mean_acceptance_length
     if any(one.num_spec_steps for one in reports):

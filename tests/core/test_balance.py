@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.balance import pick_worker
@@ -30,14 +30,12 @@ states = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_s
 
 
 @given(workers=states)
-@settings(deadline=None)
 def test_only_workers_that_are_up_are_eligible_while_there_are_any(workers: list) -> None:
     pool = pool_of(*workers)
     assert pick_worker(pool).up == pool.is_up
 
 
 @given(workers=states)
-@settings(deadline=None)
 def test_nobody_eligible_is_less_busy_than_the_one_picked(workers: list) -> None:
     pool = pool_of(*workers)
     picked = pick_worker(pool)
@@ -47,7 +45,6 @@ def test_nobody_eligible_is_less_busy_than_the_one_picked(workers: list) -> None
 
 
 @given(num_workers=st.integers(1, 9), rounds=st.integers(1, 4), start=st.integers(0, 1000))
-@settings(deadline=None)
 def test_equal_loads_take_turns_whatever_other_pools_do_in_between(
     num_workers: int, rounds: int, start: int
 ) -> None:
@@ -61,7 +58,6 @@ def test_equal_loads_take_turns_whatever_other_pools_do_in_between(
 
 
 @given(workers=states, others=states)
-@settings(deadline=None)
 def test_busier_workers_do_not_change_who_is_picked(workers: list, others: list) -> None:
     up = [(in_flight, True) for in_flight, _ in workers]
     busier = [(9, is_up) for _, is_up in others]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.classify import classify
@@ -418,7 +418,6 @@ texts = st.text(max_size=200)
 
 
 @given(request_=requests | st.builds(chat, texts) | st.builds(completion, texts), extra=texts)
-@settings(deadline=None)
 def test_a_classification_is_sound(request_: Request, extra: str) -> None:
     endpoint, body = request_
     features = measure(view_of(endpoint, body))

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.decide import decide
@@ -107,7 +107,7 @@ def test_the_only_pool_there_is_takes_it() -> None:
 
 
 def test_a_request_without_text_goes_to_the_default_pool() -> None:
-    """Bugs R49."""
+    """Others' routers fail or fall to a default on content given as parts."""
     rules = [
         Rule(
             name=f"{workload}",
@@ -122,7 +122,7 @@ def test_a_request_without_text_goes_to_the_default_pool() -> None:
 
 
 def test_content_given_as_parts_is_routed_by_its_text() -> None:
-    """Bugs R49."""
+    """Others' routers fail or fall to a default on content given as parts."""
     parts = [{"type": "text", "text": EDIT}, {"type": "image_url", "image_url": {}}]
     assert decided(request(parts), EDITS).pool == "ngram"
 
@@ -295,7 +295,6 @@ features = st.sampled_from([request(), request(EDIT), request(min_p=0.1), reques
 
 
 @given(features=features, rules=rules, fleet=fleets, talk=st.text())
-@settings(deadline=None)
 def test_every_decision_is_sound(
     features: RequestFeatures, rules: list[Rule], fleet: ModelSnapshot, talk: str
 ) -> None:

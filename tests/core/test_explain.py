@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.classify import classify
@@ -101,7 +101,6 @@ visible = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=2
 
 
 @given(text=st.text(max_size=300), min_p=st.sampled_from([0.0, 0.1]), team=visible)
-@settings(deadline=None)
 def test_an_explanation_fits_a_header(text: str, min_p: float, team: str) -> None:
     """Six pools, ten rules with long names, and a model with a long one."""
     said = explained(text, min_p=min_p, headers={"x-team": team})

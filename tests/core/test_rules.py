@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.classify import classify
@@ -100,7 +100,6 @@ def test_negation_turns_a_condition_round() -> None:
     ),
     headers=st.sampled_from([{}, {"x-a": "b"}, {"x-a": "c"}]),
 )
-@settings(deadline=None)
 def test_a_condition_and_its_negation_never_agree(condition: Condition, headers: dict) -> None:
     opposite = Condition(
         field=condition.field, any_of=condition.any_of, header=condition.header, negate=True
@@ -137,7 +136,6 @@ def test_what_is_no_comparison_says_what_would_be(text: str) -> None:
 
 
 @given(sign=st.sampled_from([">=", "<=", ">", "<", "==", "!="]), value=st.integers(-999, 999))
-@settings(deadline=None)
 def test_a_comparison_reads_back_as_it_is_written(sign: str, value: int) -> None:
     assert compare(str(compare(f"{sign}{value}"))) == Comparison(sign=sign, value=value)
 
@@ -197,7 +195,7 @@ def test_facts_say_what_the_request_says() -> None:
 
 
 def test_without_text_no_rule_about_the_workload_matches() -> None:
-    """Bugs R49: an image alone goes to the default pool."""
+    """An image alone goes to the default pool."""
     image = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}
     known = facts_of(image)
     assert known["workload"] is None
@@ -282,7 +280,6 @@ def drawn(conversation: str, allowed: frozenset[str] = POOLS, **shares: float) -
 
 
 @given(conversation=st.text(st.characters()), share=st.floats(0.01, 100))
-@settings(deadline=None)
 def test_a_conversation_stays_where_it_is(conversation: str, share: float) -> None:
     first = drawn(conversation, ngram=share, plain=1.0)
     assert first in ("ngram", "plain")

@@ -47,3 +47,15 @@ async def test_a_stream_that_outlasts_the_grace_ends_with_an_error_event():
             last = b"".join([piece async for piece in pieces])
         await eventually(worker.seen[0].client_left.is_set)
     assert json.loads(last.removeprefix(b"data: "))["error"]["code"] == "shutting_down"
+
+
+async def test_a_whole_answer_that_outlasts_the_grace_is_refused_without_a_traceback(caplog):
+    worker = ScriptedWorker([End.HANG])
+    async with worker.running(), gateway(pool("p", worker.url)) as g:
+        asking = asyncio.create_task(g.chat())
+        await eventually(lambda: bool(worker.seen))
+        g.running.stop()
+        answer = await asking
+        await eventually(worker.seen[0].client_left.is_set)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down")
+    assert "Traceback" not in caplog.text

@@ -89,11 +89,27 @@ async def test_usage_is_asked_for_and_removed_for_who_did_not_ask():
         "system_fingerprint": "vllm-x",
     }
     assert done == b"data: [DONE]"
-    labels = '{pool="p",workload="chat"}'
+    labels = '{model="m",pool="p",workload="chat"}'
     assert metrics[f"paceline_mean_acceptance_length{labels}"] == 2.5
     assert metrics[f"paceline_accepted_tokens_total{labels}"] == 3
     assert metrics[f"paceline_draft_tokens_total{labels}"] == 10
     assert metrics[f"paceline_wasted_verify_tokens_total{labels}"] == 7
+
+
+async def test_usage_over_several_data_lines_is_removed_too():
+    usage = b'data: {"choices":\ndata: [],\ndata: "usage": {"completion_tokens": 4}}\n\n'
+    finish = b'data: {"choices": [{"index": 0, "delta": {},\ndata: "finish_reason": "stop"}]}\n\n'
+    worker = ScriptedWorker([stream_head(), chunk(finish + usage), END])
+    async with worker.running(), gateway(pool("p", worker.url)) as g, g.streaming() as response:
+        assert await response.aread() == finish
+
+
+async def test_with_several_choices_one_that_ended_does_not_make_a_stream_complete():
+    script = [stream_head(), chunk(delta("a", finish="stop") + delta("b", index=1)), END]
+    async with ScriptedWorker(script).running() as worker, gateway(pool("p", worker.url)) as g:
+        async with g.streaming(n=2) as response:
+            *_, last = events_of(await response.aread())
+    assert json.loads(last[6:])["error"]["code"] == "worker_died"
 
 
 async def test_text_that_looks_like_a_usage_chunk_is_text():

@@ -41,7 +41,7 @@ async def test_a_worker_that_refuses_is_passed_over_and_marked_down():
             answer = await g.chat()
             assert (answer.status_code, answer.content) == (200, ANSWER)
         metrics = await g.metrics()
-    assert metrics[f'paceline_worker_up{{pool="p",worker="{gone}"}}'] == 0
+    assert metrics[f'paceline_worker_up{{model="m",pool="p",worker="{gone}"}}'] == 0
 
 
 async def test_with_no_worker_up_the_last_is_still_tried_and_the_error_is_ours():
@@ -130,6 +130,12 @@ async def test_a_long_answer_is_passed_on_as_it_comes_and_whole():
         ),
         (response(b'{"error":"Unauthorized"}', status=401), "worker_protocol_error"),
         (response(ANSWER, extra=["content-encoding: br"]), "worker_protocol_error"),
+        (response(b"{}", status=600), "worker_protocol_error"),
+        (b"HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "worker_protocol_error"),
+        (
+            stream_head() + chunk(b'data: {"error": {"message": "key", "code": 401}}\n\n'),
+            "worker_protocol_error",
+        ),
         (response(ANSWER, extra=["content-encoding: gzip"]), "worker_protocol_error"),
         (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000, "worker_protocol_error"),
         (
@@ -287,3 +293,39 @@ vllm:kv_cache_usage_perc{engine="1"} 0.7
         seen = await state()
     assert (seen["running"], seen["waiting"]) == (5.0, None)
     assert seen["kv_cache_usage"] == pytest.approx(0.6)
+
+
+# -- what operators read -----------------------------------------------------------------------
+
+
+async def test_a_failed_request_is_logged_with_its_worker(caplog):
+    worker = ScriptedWorker([stream_head(), chunk(delta("one")), 0.05, End.CLOSE])
+    async with worker.running(), gateway(pool("p", worker.url)) as g:
+        async with g.streaming(headers={"x-request-id": "abc"}) as answer:
+            await answer.aread()
+        async with g.streaming(model="nope") as refused:
+            await refused.aread()
+    [line] = [record.getMessage() for record in caplog.records if "abc" in record.getMessage()]
+    assert worker.url in line
+    assert "worker_died" in line
+    assert "nope" not in caplog.text, "callers' own mistakes are theirs"
+
+
+async def test_a_worker_that_serves_another_model_or_refuses_our_key_is_named_once(caplog):
+    other = ScriptedWorker([response(ANSWER)])
+    other.models = b'{"object":"list","data":[{"id":"other","object":"model"}]}'
+    locked = ScriptedWorker([response(ANSWER)])
+    locked.models_status = 401
+    async with other.running(), locked.running(), gateway(pool("p", other.url, locked.url)):
+        await eventually(lambda: len(caplog.records) >= 2)
+        await asyncio.sleep(1.2)  # a probe later
+    said = sorted(record.getMessage() for record in caplog.records)
+    assert (
+        sorted(
+            [
+                f"worker {other.url}: it serves other, not up",
+                f"worker {locked.url}: /v1/models answered 401: is its key right?",
+            ]
+        )
+        == said
+    )

@@ -194,3 +194,10 @@ def test_the_mark_that_opens_a_stream_is_taken_off_where_asked() -> None:
     assert event_data(b": ping\n\n") is None
     assert event_data(b"data\n\n") == b""
     assert event_data(b"\ndata: a\rdata: b\r\n\r\n") == b"a\nb"
+
+
+def test_comments_are_told_before_the_event_they_stand_with() -> None:
+    told: list[str] = []
+    parser = SseParser(on_comment=told.append)
+    assert parser.feed(b"\xef\xbb\xbf: pace n=3\ndata: a\n\n:bare\r\n\r\n") == [SseEvent(data="a")]
+    assert told == ["pace n=3", "bare"]

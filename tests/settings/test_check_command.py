@@ -48,6 +48,17 @@ def test_a_good_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     )
 
 
+def test_an_ipv6_worker_is_shown_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(GOOD.replace("http://b:1", "http://[fd00::1]:8000"))
+
+    assert run(file) == 0
+
+    assert "http://[fd00::1]:8000" in capsys.readouterr().out
+
+
 def test_every_problem_stands_on_a_line_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,7 +69,8 @@ def test_every_problem_stands_on_a_line_of_its_own(
 
     assert capsys.readouterr().out.splitlines() == [
         f'{file}:2: models[0].nam: unknown key; did you mean "name"?',
-        f"{file}:3: models[0].pools: must be a list, not 5",
+        f"{file}:3: models[0].pools: must be a list such as "
+        '[{name: plain, workers: [{url: "http://…"}]}], not 5',
         f"{file}:4: log: not in this version",
         f"{file}: 3 problems",
     ]

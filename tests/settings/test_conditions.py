@@ -106,9 +106,14 @@ def test_all_must_hold_and_of_a_not_none_may() -> None:
         ({"tools": "yes"}, 'tools: must be true or false, not "yes"'),
         ({"stream": 1}, "stream: must be true or false, not 1"),
         ({"response_format": "json"}, 'response_format: unknown response_format "json"; known'),
-        ({"copy_ratio": ">= x"}, 'copy_ratio: must be a number or a comparison such as ">=0.6", n'),
+        ({"copy_ratio": ">= x"}, 'copy_ratio: must be a comparison such as ">=0.5", not ">= x"'),
         ({"copy_ratio": ">=1.5"}, 'copy_ratio: must compare with at least 0 and at most 1, not ">'),
-        ({"copy_ratio": True}, 'copy_ratio: must be a number or a comparison such as ">=0.6", not'),
+        ({"copy_ratio": True}, 'copy_ratio: must be a comparison such as ">=0.5", not true'),
+        ({"copy_ratio": 1.5}, "copy_ratio: must compare with at least 0 and at most 1, not 1.5"),
+        (
+            {"max_tokens": "x"},
+            'max_tokens: must be a whole number or a comparison such as ">=1000"',
+        ),
         ({"max_tokens": "<-1"}, 'max_tokens: must compare with at least 0, not "<-1"'),
         ({"max_tokens": "<" + "9" * 400}, "max_tokens: must compare with at least 0, not"),
         ({"header": "x"}, "header: must be a mapping such as {x-tier: batch}"),
@@ -126,6 +131,36 @@ def test_refused(when: dict[str, object], problem: str) -> None:
 
     (found,) = problems.in_file_order()
     assert found.startswith(f"f:1: when{'' if problem[0] == '[' else '.'}{problem}")
+
+
+@pytest.mark.parametrize("field", ["copy_ratio", "label_confidence"])
+@pytest.mark.parametrize("written", [0, 0.5, 1, "==0.5", "!= 1"])
+def test_a_ratio_is_never_met_exactly(field: str, written: object) -> None:
+    problems = Problems(file="f")
+
+    conditions({field: [">0.9", {"not": 1}, written]}, (), NAMES, problems)
+    conditions({"not": {field: {"not": written}}}, (), NAMES, problems)
+
+    assert [problem.partition(" would ")[2] for problem in problems.in_file_order()] == [
+        "",
+        'have to be met exactly; write for example ">=0.5"',
+        'have to be met exactly; write for example ">=0.5"',
+    ]
+
+
+@pytest.mark.parametrize("field", ["prompt_chars", "max_tokens"])
+def test_a_count_can_be_met_exactly_if_it_is_whole(field: str) -> None:
+    assert read({field: [100, 2.0, "==5", "!=7"]})[0].any_of == (
+        100,
+        2.0,
+        Comparison(sign="==", value=5),
+        Comparison(sign="!=", value=7),
+    )
+    for written in (0.5, "==0.5", "!=0.5"):
+        problems = Problems(file="f")
+        conditions({field: written}, (), NAMES, problems)
+        (found,) = problems.in_file_order()
+        assert found.endswith('would have to be met exactly; write for example ">=1000"')
 
 
 anything = st.recursive(

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from paceline.settings import ModelSettings, PoolSettings, failed_tests, load
+from paceline.core.caller import SESSION_HEADERS
+from paceline.core.rules import FIELDS
+from paceline.settings import ModelSettings, PoolSettings, failed_tests, load, schema
+from paceline.settings.fields import Section, offered
+from paceline.settings.speculation import SpeculationSection
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 H100 = CONFIGS / "h100-8b.yaml"
@@ -20,12 +24,33 @@ VLLM_FLAGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("file", ["gateway.yaml", "h100-8b.yaml"])
-def test_it_loads_without_any_variable_and_routes_as_it_says(file: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "at_least"), [("gateway.yaml", 5), ("h100-8b.yaml", 5), ("cpu-vllm.yaml", 1)]
+)
+def test_it_loads_without_any_variable_and_routes_as_it_says(file: str, at_least: int) -> None:
     settings = load(CONFIGS / file, {})
 
-    assert len(settings.tests) >= 5
+    assert len(settings.tests) >= at_least
     assert failed_tests(settings) == ()
+
+
+def test_the_annotated_file_names_all_that_there_is() -> None:
+    """And nothing that there is not: no key that this version refuses, no console."""
+    text = (CONFIGS / "gateway.yaml").read_text(encoding="utf-8")
+    sections = [section for section in vars(schema).values() if _is_section(section)]
+    keys = {key for section in sections for key in offered(section)}
+    refused = {key for section in sections for key in section.model_fields} - keys
+    headers = {*SESSION_HEADERS, "x-paceline-workload", "x-paceline-priority", "x-paceline-explain"}
+
+    named = set(re.findall(r"[a-z][a-z0-9_-]*", text))
+
+    assert {*keys, *FIELDS, *headers} <= named
+    assert not named & (refused - {"priority", "metrics"} | {"console"})
+
+
+def _is_section(value: object) -> bool:
+    is_section = isinstance(value, type) and issubclass(value, Section)
+    return is_section and value not in (Section, SpeculationSection)
 
 
 def test_the_demos_pools() -> None:

@@ -97,5 +97,29 @@ def test_no_worker_and_a_repeated_one_are_refused() -> None:
 
 def test_an_address_is_brought_into_one_form_or_refused() -> None:
     assert worker_address("HTTP://Gpu-1:8000/") == "http://gpu-1:8000"
-    with pytest.raises(ConfigurationError, match="without a path"):
-        worker_address("http://gpu-1:8000/v1")
+    assert worker_address("http://[FD00:0::1]:08000") == "http://[fd00::1]:8000"
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ("10.0.0.1:8000", "must begin with http:// or https://"),
+        ("", "must begin with http:// or https://"),
+        ("http://gpu-1:99999", "must have a port from 1 to 65535 after the colon"),
+        ("http://gpu-1:8000/v1", "must be http(s)://host[:port] without a path (the gateway adds"),
+        ("http://fd00::1:8000", "must have one colon at most, before the port, and an IPv6 addre"),
+        ("http://gpu 1", "must have a host name or address after ://"),
+    ],
+)
+def test_a_wrong_address_is_repeated_with_what_is_wrong(typed: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        worker_address(typed)
+
+    assert caught.value.message.startswith(f'--worker "{typed}": {problem}')
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        worker_address("http://me:hu/sh@gpu-1:8000")
+
+    assert caught.value.message.startswith('--worker "http://…@gpu-1:8000": must be http(s)://host')

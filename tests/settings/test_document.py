@@ -10,7 +10,9 @@ from paceline.errors import ConfigurationError
 from paceline.settings.document import MAX_DEPTH, read
 from paceline.settings.problems import Problems
 
-keys = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1)
+keys = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=80
+)  # PyYAML reads keys of up to 1,024 characters, which with escapes are soon together
 scalars = (
     st.none()
     | st.booleans()
@@ -99,6 +101,30 @@ def test_what_yaml_versions_read_differently_is_refused(written: str) -> None:
     assert problem.startswith(f'f:2: b: YAML readers disagree about "{written}"; write ')
 
 
+@pytest.mark.parametrize("written", ["off", "No", "{speculation: OFF}"])
+def test_what_most_would_write_for_no_speculation_has_its_own_advice(written: str) -> None:
+    (problem,) = found(f"speculation: {written}")
+
+    assert problem.endswith("; write null for a pool that does not speculate")
+
+
+@pytest.mark.parametrize("written", [">5", ">5  # at least", "> 5", ">=0.5", ">0.5", ">= 8000"])
+def test_a_comparison_without_quotes_is_told_from_a_block_of_text(written: str) -> None:
+    quoted = written.partition("#")[0].replace(" ", "")
+    for text in (f"a: {written}\nb: 1\n", f"x:\n  a: {written}\n", f"x: {{a: {written}}}\n"):
+        (problem,) = found(text)
+        assert problem.endswith(f'text cannot begin with > here; put it in quotes: "{quoted}"')
+
+
+def test_blocks_of_text_are_read() -> None:
+    problems = Problems(file="f")
+
+    assert read("a: >\n  x\n  y\nb: >2\n   z\nc: |+\n  w\nd: >-\n", problems) == {
+        "a": "x y\n", "b": " z\n", "c": "w\n", "d": "",
+    }  # fmt: skip
+    assert problems.in_file_order() == ()
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -113,8 +139,8 @@ def test_what_yaml_versions_read_differently_is_refused(written: str) -> None:
         ("a: {<<: {b: 1}}", "f:1: a.<<: merge keys are not supported; write the keys out"),
         ("a: 1\n---\nb: 2", "f:2: a second document; there may be only one"),
         ("? [a]\n: 1", "f:1: a key must be plain text"),
-        ("a: 1\n\tb: 2", "f:2: not valid YAML: found character '\\t' that cannot start any token"),
-        ("a: 1\nb: [1", "f:2: not valid YAML: expected ',' or ']', but got '<stream end>'"),
+        ("a: 1\n\tb: 2", "f:2: not valid YAML: a tab; only spaces can indent"),
+        ("a: 1\nb: [1", "f:2: not valid YAML: the [ that begins here is never closed"),
         ("a: 1\nb: \x07", "f:2: character U+0007 is not allowed"),
         ('a: 1\nb: "\\UFFFFFFFF"', "f:2: an escape or number out of range"),
         ('a: "\\ud800"', "f:1: a: half of a surrogate pair is not a character"),

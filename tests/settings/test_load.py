@@ -65,7 +65,7 @@ models:
         max_num_seqs: 64
       - name: plain
         speculation: null
-        workers: [{url: "http://[::1]:2", key: "${NONE:-}"}]
+        workers: [{url: "http://[0:0::1]:02/", key: "${NONE:-}"}]
 routing:
   mode: static
   shadow: false
@@ -173,7 +173,9 @@ def test_a_file_is_read_with_its_name_in_every_problem(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(file, {})
 
-    assert caught.value.problems == (f"{file}:1: models: must be a list, not 5",)
+    assert caught.value.problems == (
+        f"{file}:1: models: must be a list such as [{{name: …, pools: […]}}], not 5",
+    )
 
 
 @pytest.mark.parametrize(

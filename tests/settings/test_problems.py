@@ -42,17 +42,17 @@ routing:
   rules:
     - {name: edits, when: {workload: edits}, then: {prefer: ngrm}}
 auth: {keys: [{name: a}]}
-learnin: {}
+routin: {}
 """
     assert problems(text) == (
         "f:2: listen.port: must be at most 65535, not 99999",
         "f:4: models[0].default_pool: required with more than one pool; one of ngram, plain",
         'f:7: models[0].pools[0].workrs: unknown key; did you mean "workers"?',
-        'f:8: models[0].pools[1].workers[0].url: must be http(s)://host[:port], not "a:1"',
+        'f:8: models[0].pools[1].workers[0].url: must begin with http:// or https://, not "a:1"',
         'f:11: routing.rules[0].when.workload: unknown workload "edits"; did you mean "edit"?',
         'f:11: routing.rules[0].then.prefer: unknown pool "ngrm"; did you mean "ngram"?',
         "f:12: auth.keys[0]: needs exactly one of key and key_sha256, not 0",
-        'f:13: learnin: unknown key; did you mean "learning"?',
+        'f:13: routin: unknown key; did you mean "routing"?',
     )
 
 
@@ -69,7 +69,10 @@ learnin: {}
         ("listen: {hots: x}", 'listen.hots: unknown key; did you mean "host"?'),
         ("listen: null", "listen: must be a mapping, not null"),
         ("listen: []", "listen: must be a mapping, not a list"),
-        ("auth: {keys: {}}", "auth.keys: must be a list, not a mapping"),
+        ("auth: {keys: {}}", "auth.keys: must be a list such as [{name: team-a, key: "),
+        ("auth: {keys: [hush]}", "auth.keys[0]: must be a mapping such as {name: team-a, key: "),
+        ("auth: hush", "auth: must be a mapping, not the value given"),
+        ("admin: hush", "admin: must be a mapping, not the value given"),
         ("auth: {open: 1}", "auth.open: must be true or false, not 1"),
         ("limits: {body_bytes: 0}", "limits.body_bytes: must be at least 1, not 0"),
         ("timeouts: {connect_s: 0}", "timeouts.connect_s: must be more than 0, not 0"),
@@ -87,6 +90,24 @@ def test_a_wrong_value_is_shown_with_what_would_be_right(section: str, problem: 
     (found,) = problems(section + MODELS)
 
     assert found.startswith(f"f:1: {problem}")
+    assert "hush" not in found
+
+
+@pytest.mark.parametrize(
+    ("section", "known"),
+    [
+        ("learnin: {}", "listen, admin, auth, models, routing, limits, timeouts"),
+        ("lgo: {}", "listen, admin, auth, models, routing, limits, timeouts"),
+        ("listen: {metric: true}", "host, port"),
+        ("limits: {rmp: 60}", "body_bytes"),
+        ("routing: {shadw: true}", "mode, rules, tests"),
+        ("routing: {rules: [{then: {pool: plain, priorty: 1}}]}", "pool, prefer, forbid, weight"),
+    ],
+)
+def test_no_key_is_proposed_that_does_not_exist_yet(section: str, known: str) -> None:
+    (found,) = problems(section + MODELS)
+
+    assert found.endswith(f": unknown key; known: {known}")
 
 
 @pytest.mark.parametrize(
@@ -150,6 +171,45 @@ def test_models(model: str, problem: str) -> None:
     assert found.startswith(f"f:2: models[0].{problem}")
 
 
+@pytest.mark.parametrize(
+    ("pool", "problem"),
+    [
+        (
+            "workers: ['http://a:1']",
+            'workers[0]: must be a mapping such as {url: "http://…"}, not "h',
+        ),
+        (
+            "workers: 'http://a:1'",
+            'workers: must be a list such as [{url: "http://…"}], not "http:',
+        ),
+        (
+            "workers: {url: 'http://a'}",
+            'workers: must be a list such as [{url: "http://…"}], not a',
+        ),
+        ("workers: ['http://u:hush@a']", 'workers[0]: must be a mapping such as {url: "http://…"}'),
+        ("workers: [{url: 'http://a', p: 1}]", "workers[0].p: unknown key; known: url, key"),
+    ],
+)
+def test_workers(pool: str, problem: str) -> None:
+    (found,) = problems(f"models: [{{name: m, pools: [{{name: p, {pool}}}]}}]")
+
+    assert found.startswith(f"f:1: models[0].pools[0].{problem}")
+    assert "hush" not in found
+
+
+@pytest.mark.parametrize("key", ["", ", key: other"])
+def test_models_that_share_a_worker_give_it_one_key(key: str) -> None:
+    shared = "models:\n- {{name: a, {0}}}\n- {{name: b, {1}}}"
+    first = PLAIN.replace("a:1'", "a:1', key: hush")
+    second = PLAIN.replace("http://a:1'", f"HTTP://A:01/'{key}")
+
+    assert len(parse(shared.format(first, first), {}).models) == 2
+    assert problems(shared.format(first, second)) == (
+        "f:3: models[1].pools[0].workers[0].key: the same worker as models[0].pools[0].workers[0] "
+        "with another key; a worker has one",
+    )
+
+
 def test_two_models_may_share_workers_and_pool_names_but_no_name() -> None:
     assert len(parse(f"models: [{{name: a, {PLAIN}}}, {{name: b, {PLAIN}}}]", {}).models) == 2
     assert problems(f"models:\n- {{name: a, {PLAIN}}}\n- {{name: b, aliases: [a], {PLAIN}}}") == (
@@ -158,17 +218,20 @@ def test_two_models_may_share_workers_and_pool_names_but_no_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("written", "url"),
     [
-        "http://127.0.0.1:8101",
-        "https://gpu-1.example.org",
-        "http://vllm_ngram:80",
-        "http://[::1]:1",
+        ("http://127.0.0.1:8101", "http://127.0.0.1:8101"),
+        ("https://gpu-1.example.org", "https://gpu-1.example.org"),
+        ("http://vllm_ngram:80", "http://vllm_ngram:80"),
+        ("HTTP://GPU-1:080/", "http://gpu-1:80"),
+        ("http://[::1]:1", "http://[::1]:1"),
+        ("http://[fd00::1]:8000", "http://[fd00::1]:8000"),
+        ("http://[FD00:0:0::0001]", "http://[fd00::1]"),
     ],
 )
-def test_worker_urls(url: str) -> None:
+def test_worker_urls(written: str, url: str) -> None:
     settings = parse(
-        f"models: [{{name: m, pools: [{{name: p, workers: [{{url: '{url}'}}]}}]}}]", {}
+        f"models: [{{name: m, pools: [{{name: p, workers: [{{url: '{written}'}}]}}]}}]", {}
     )
 
     assert settings.models[0].pools[0].workers[0].url == url
@@ -177,15 +240,21 @@ def test_worker_urls(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("127.0.0.1:8101", 'must be http(s)://host[:port], not "127.0.0.1:8101"'),
-        ("ftp://a", 'must be http(s)://host[:port], not "ftp://a"'),
-        ("http://a:0", 'must be http(s)://host[:port], not "http://a:0"'),
-        ("http://a:65536", 'must be http(s)://host[:port], not "http://a:65536"'),
-        ("http://a:", 'must be http(s)://host[:port], not "http://a:"'),
-        ("http://", 'must be http(s)://host[:port], not "http://"'),
-        ("http://::1:80", 'must be http(s)://host[:port], not "http://::1:80"'),
-        ("http://[a]:80", 'must be http(s)://host[:port], not "http://[a]:80"'),
-        ("http://a b", 'must be http(s)://host[:port], not "http://a b"'),
+        ("127.0.0.1:8101", 'must begin with http:// or https://, not "127.0.0.1:8101"'),
+        ("ftp://a", 'must begin with http:// or https://, not "ftp://a"'),
+        ("http://a:0", 'must have a port from 1 to 65535 after the colon, not "http://a:0"'),
+        (
+            "http://a:65536",
+            'must have a port from 1 to 65535 after the colon, not "http://a:65536"',
+        ),
+        ("http://a:", 'must have a port from 1 to 65535 after the colon, not "http://a:"'),
+        ("http://a:x", 'must have a port from 1 to 65535 after the colon, not "http://a:x"'),
+        ("http://", 'must have a host name or address after ://, not "http://"'),
+        ("http://:80", 'must have a host name or address after ://, not "http://:80"'),
+        ("http://a b", 'must have a host name or address after ://, not "http://a b"'),
+        ("http://::1:80", "must have one colon at most, before the port, and an IPv6 address in b"),
+        ("http://[::1", "must have one colon at most, before the port, and an IPv6 address in bra"),
+        ("http://[a]:80", 'must have an IPv6 address between its brackets, not "http://[a]:80"'),
         ("http://a/v1", "must be http(s)://host[:port] without a path (the gateway adds /v1/…"),
         ("http://a?x", "must be http(s)://host[:port] without a query or fragment, not"),
         ("http://u:hush@a", "must be http(s)://host[:port] without a user or password"),
@@ -278,6 +347,47 @@ def test_a_rule_may_name_the_pools_of_any_model_it_is_for() -> None:
     parse(
         f"routing: {{rules: [{{when: {{model: [gpt, other]}}, then: {{pool: only}}}}]}}{MODELS}", {}
     )
+
+
+def test_a_rule_is_for_the_models_that_its_conditions_leave() -> None:
+    def forbidding(when: str, *pools: str) -> str:
+        then = f"then: {{forbid: [{', '.join(pools)}]}}"
+        return f"routing: {{rules: [{{when: {{{when}}}, {then}}}]}}{MODELS}"
+
+    parse(forbidding("model: {not: other}", "ngram"), {})
+    parse(forbidding("not: {model: [other, gpt]}", "plain"), {})
+    (found,) = problems(forbidding("model: {not: other}", "only"))
+    assert found.endswith('forbid[0]: unknown pool "only"; known: plain, ngram')
+
+
+@pytest.mark.parametrize(
+    ("when", "forbid", "model"),
+    [
+        ("", "[plain, ngram]", "m"),
+        ("", "only", "other"),
+        ("model: m", "[ngram, plain]", "m"),
+        ("model: gpt, stream: true", "[plain, ngram]", "m"),
+        ("not: {model: gpt}", "[plain, ngram]", "m"),
+        ("model: {not: other}", "[plain, ngram]", "m"),
+        ("model: [gpt, other]", "[only]", "other"),
+    ],
+)
+def test_a_rule_cannot_forbid_all_that_a_model_has(when: str, forbid: str, model: str) -> None:
+    rule = f"{{when: {{{when}}}, then: {{forbid: {forbid}}}}}"
+
+    (found,) = problems(f"routing: {{rules: [{rule}]}}{MODELS}")
+
+    assert found.startswith(
+        f'f:1: routing.rules[0].then.forbid: forbids every pool of model "{model}", where it could'
+    )
+
+
+def test_a_model_that_is_not_known_says_nothing_of_what_is_forbidden() -> None:
+    rule = "{when: {model: othr}, then: {forbid: [only]}}"
+
+    (found,) = problems(f"routing: {{rules: [{rule}]}}{MODELS}")
+
+    assert "unknown model" in found
 
 
 def test_a_generated_name_can_collide_and_that_is_said() -> None:

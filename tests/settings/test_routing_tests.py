@@ -76,4 +76,4 @@ def test_what_a_caller_would_be_refused_is_a_failure() -> None:
     )
 
     assert "got an error: no pool of model fast can serve this request" in refused
-    assert "got an error: 'poem' is not a valid Workload" in unknown
+    assert "got an error: x-paceline-workload may be code, chat, edit; not 'poem'" in unknown

@@ -187,6 +187,45 @@ def test_refused(written: str, problem: str) -> None:
     assert found.startswith(problem)
 
 
+@pytest.mark.parametrize("written", ["none", "false", '"off"', "None", "disabled", "plain"])
+def test_no_speculation_is_written_as_null(written: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        speculation(f"    speculation: {written}")
+
+    (found,) = caught.value.problems
+    assert found.startswith(
+        "f:6: models[0].pools[0].speculation: write null for a pool that does not speculate, not "
+    )
+
+
+def test_a_method_alone_is_no_speculation() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        speculation("    speculation: ngram")
+
+    assert caught.value.problems == (
+        "f:6: models[0].pools[0].speculation: must be a mapping such as "
+        '{method: ngram, num_speculative_tokens: 5}, not "ngram"',
+    )
+
+
+@pytest.mark.parametrize("written", ["none", "null", "false", '"off"'])
+def test_a_method_that_is_none(written: str) -> None:
+    assert problems(f"method: {written}, num_speculative_tokens: 3") == (
+        "method: needs a method; write speculation: null for a pool that does not speculate",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("tensor_paralel_size", 'unknown key; did you mean "draft_tensor_parallel_size"?'),
+        ("synthetic_acceptance_length_", "unknown key"),
+    ],
+)
+def test_no_key_is_proposed_that_would_be_refused(key: str, message: str) -> None:
+    assert problems(f"method: mtp, num_speculative_tokens: 3, {key}: 1") == (f"{key}: {message}",)
+
+
 @pytest.mark.parametrize(
     ("key", "replacement"),
     [

@@ -150,7 +150,7 @@ async def test_edits_draft_on_the_ngram_pool_and_chat_goes_plain(workers):
                 assert raw.headers["x-paceline-workload"] == workload
                 assert "".join(text)
         metrics = await g.metrics()
-    length = metrics['paceline_mean_acceptance_length{pool="ngram",workload="edit"}']
+    length = metrics['paceline_mean_acceptance_length{model="m",pool="ngram",workload="edit"}']
     print(f"mean acceptance length of the edit: {length:.2f}")  # noqa: T201
     assert length > 2
 
@@ -162,7 +162,7 @@ async def test_our_counters_agree_with_the_workers(workers):
             await post(g.url, body_of(EDIT, "m", stream=stream))
         ours = await g.metrics()
     after = await worker_metrics(workers.ngram.url)
-    labels = '{pool="ngram",workload="edit"}'
+    labels = '{model="m",pool="ngram",workload="edit"}'
     for name, theirs in (
         ("paceline_draft_tokens_total", f"{SPECULATION}num_draft_tokens_total"),
         ("paceline_accepted_tokens_total", f"{SPECULATION}num_accepted_tokens_total"),

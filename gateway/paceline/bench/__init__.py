@@ -1,1 +1,1 @@
-"""Benchmarks: what was published or measured, predicted and compared; figures to bench-results/."""
+"""Benches: each prints its table and writes `bench-results/NAME.json` with its headline figures."""

@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ctypes
+import importlib.util
 import json
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +25,14 @@ import uvloop
 from rich.console import Console
 
 from paceline.cli.serve import announce, with_ports
-from paceline.edge.server import serving
+from paceline.edge.server import Running, serving
 from paceline.errors import ConfigurationError
 from paceline.settings import Auth, ModelSettings, PoolSettings, Settings, WorkerSettings, load
 from paceline.testing import vllm_cpu
 from paceline.testing.showcase import EXAMPLES, Outcome, ask_worker, curl_line, faults, show
 
+PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
 START_S = 20.0
 """A simulated worker that has not said where it listens by then has failed."""
 
@@ -52,15 +57,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """0, or 1 if a check failed. Raises ConfigurationError."""
+    if args.check and importlib.util.find_spec("openai") is None:
+        raise ConfigurationError("the check asks with the real client: pip install openai")
     settings = _on_loopback(load(args.config, os.environ))
     any_port = args.check or args.any_port
     if any_port:
         settings = with_ports(settings, 0, 0)
     if args.workers == "sim":
-        return uvloop.run(_demo(settings, check=args.check, sim_on_any_port=any_port))
+        return uvloop.run(_demo(_simulated(settings, any_port=any_port), check=args.check))
     try:
         with vllm_cpu.running(*_vllm_specs(settings)):
-            return uvloop.run(_demo(settings, check=args.check, sim_on_any_port=None))
+            return uvloop.run(_demo(contextlib.nullcontext(settings), check=args.check))
     except vllm_cpu.VllmCpuError as error:
         raise ConfigurationError(str(error)) from error
 
@@ -75,30 +82,34 @@ def _on_loopback(settings: Settings) -> Settings:
     )
 
 
-async def _demo(settings: Settings, *, check: bool, sim_on_any_port: bool | None) -> int:
-    """Serves and shows; with `sim_on_any_port` None the workers are up already."""
+async def _demo(workers: AbstractAsyncContextManager[Settings], *, check: bool) -> int:
+    """Serves and shows; a signal at any time ends it, and its workers with it."""
     console = Console(highlight=False)
-    async with contextlib.AsyncExitStack() as stack:
-        if sim_on_any_port is not None:
-            with console.status("starting the simulated workers …"):
-                settings = await _with_sim_workers(settings, stack, any_port=sim_on_any_port)
-        running = await stack.enter_async_context(serving(settings))
-        announce(settings, running.addresses)
-        base_url = running.addresses.data_plane
-        console.print()
-        try:
-            outcomes = await show(base_url, settings, console)
-        except ModuleNotFoundError:
-            console.print("(pip install openai, and the demo shows three requests here)")
-            outcomes = []
-        if check:
-            return await _report(outcomes, settings, console)
-        console.print(f"\ntry it\n{curl_line(base_url, settings.models[0].name)}", soft_wrap=True)
-        console.print("\nCtrl-C ends it")
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, running.stop)
-        await running.ended()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, task.cancel)
+    try:
+        async with workers as settings, serving(settings) as running:
+            announce(settings, running.addresses)
+            console.print()
+            return await _show(settings, running, console, check=check)
+    except asyncio.CancelledError:
+        return 0
+
+
+async def _show(settings: Settings, running: Running, console: Console, *, check: bool) -> int:
+    base_url = running.addresses.data_plane
+    outcomes: list[Outcome] = []
+    if importlib.util.find_spec("openai") is None:
+        console.print("(pip install openai, and the demo shows three requests here)")
+    else:
+        outcomes = await show(base_url, settings, console)
+    if check:
+        return await _report(outcomes, settings, console)
+    console.print(f"\ntry it\n{curl_line(base_url, settings.models[0].name)}", soft_wrap=True)
+    console.print("\nCtrl-C ends it")
+    await asyncio.Event().wait()  # until a signal
     return 0
 
 
@@ -117,26 +128,34 @@ async def _report(outcomes: list[Outcome], settings: Settings, console: Console)
     return 0 if complete and not num_faults else 1
 
 
-async def _with_sim_workers(
-    settings: Settings, stack: contextlib.AsyncExitStack, *, any_port: bool
-) -> Settings:
-    """The settings with every worker simulated; the processes end with `stack`."""
+@contextlib.asynccontextmanager
+async def _simulated(settings: Settings, *, any_port: bool) -> AsyncIterator[Settings]:
+    """The settings with every worker simulated, for as long as the context lasts.
 
-    async def simulated(
-        model: ModelSettings, pool: PoolSettings, worker: WorkerSettings
-    ) -> WorkerSettings:
-        port = 0 if any_port else urlsplit(worker.url).port or 80
-        url = await stack.enter_async_context(_sim_worker(model, pool, worker, port))
-        return replace(worker, url=url)
+    On the configuration's own ports, unless `any_port`, or unless two workers would share one.
+    """
+    ports = [
+        urlsplit(worker.url).port
+        for model in settings.models
+        for pool in model.pools
+        for worker in pool.workers
+    ]
+    any_port = any_port or len(set(ports)) < len(ports)
+    async with contextlib.AsyncExitStack() as stack:
 
-    models = []
-    for model in settings.models:
-        pools = []
-        for pool in model.pools:
-            workers = [await simulated(model, pool, worker) for worker in pool.workers]
-            pools.append(replace(pool, workers=tuple(workers)))
-        models.append(replace(model, pools=tuple(pools)))
-    return replace(settings, models=tuple(models))
+        async def simulate(model: ModelSettings, pool: PoolSettings) -> PoolSettings:
+            workers = []
+            for worker in pool.workers:
+                port = 0 if any_port else urlsplit(worker.url).port or 80
+                process = _sim_worker(model, pool, worker, port)
+                workers.append(replace(worker, url=await stack.enter_async_context(process)))
+            return replace(pool, workers=tuple(workers))
+
+        models = []
+        for model in settings.models:
+            pools = [await simulate(model, pool) for pool in model.pools]
+            models.append(replace(model, pools=tuple(pools)))
+        yield replace(settings, models=tuple(models))
 
 
 @contextlib.asynccontextmanager
@@ -151,8 +170,9 @@ async def _sim_worker(
         arguments += ["--max-num-seqs", str(pool.max_num_seqs)]
     if worker.key is not None:
         arguments += ["--api-key", worker.key]
+    command = [sys.executable, "-m", "paceline", *arguments]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "paceline", *arguments, stdout=asyncio.subprocess.PIPE
+        *command, stdout=asyncio.subprocess.PIPE, preexec_fn=_end_with_parent
     )
     try:
         yield await _address_of(process, f"the simulated worker of pool {pool.name}")
@@ -160,6 +180,12 @@ async def _sim_worker(
         if process.returncode is None:
             process.terminate()
         await process.wait()
+
+
+def _end_with_parent() -> None:
+    """In the child: SIGTERM when the demo dies, even by SIGKILL. Linux alone can say so."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 async def _address_of(process: asyncio.subprocess.Process, name: str) -> str:
@@ -171,7 +197,8 @@ async def _address_of(process: asyncio.subprocess.Process, name: str) -> str:
         raise ConfigurationError(f"{name} did not start within {START_S:g} s") from None
     if not line.startswith("listening on "):
         raise ConfigurationError(
-            f"{name} did not start; is its port in use? --any-port takes free ones"
+            f"{name} did not start; what it said stands above"
+            " (if its port is in use: --any-port takes free ones)"
         )
     return line.removeprefix("listening on ").strip()
 

@@ -29,14 +29,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--worker", action="append", metavar="URL",
         help="a worker's address; may be given more than once, in place of a configuration",
     )  # fmt: skip
-    parser.add_argument("--port", type=int, help="the data plane's port, instead of listen.port")
-    parser.add_argument("--admin-port", type=int, help="instead of admin.port")
+    parser.add_argument(
+        "--port", type=port_number, help="the data plane's port, instead of listen.port"
+    )
+    parser.add_argument("--admin-port", type=port_number, help="instead of admin.port")
     parser.set_defaults(run=run)
+
+
+def port_number(text: str) -> int:
+    """Raises ArgumentTypeError; 0 is any free port."""
+    if not (text.isdigit() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: 0 to 65535")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
     """0 after a graceful end; raises ConfigurationError."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it would say all twice, for two planes
     uvloop.run(_serve(args))
     return 0
 
@@ -75,5 +85,8 @@ def announce(settings: Settings, addresses: Addresses) -> None:
     """Prints what is served, and where."""
     console = Console(highlight=False)
     show_settings(settings, console)
-    console.print(f"\nOpenAI API   {addresses.data_plane}/v1", soft_wrap=True)
-    console.print(f"admin plane  {addresses.admin}/metrics", soft_wrap=True)
+    for line in (
+        f"\nOpenAI API   {addresses.data_plane}/v1",
+        f"admin plane  {addresses.admin}/metrics",
+    ):
+        console.print(line, soft_wrap=True, markup=False)

@@ -1,6 +1,6 @@
 """RequestFeatures → workload, label confidence, expected copy ratio, and the reasons.
 
-A linear softmax over the lexical signals of `features.py`: each signal adds its weight to each
+A linear softmax over the lexical signals of `signals.py`: each signal adds its weight to each
 class's score, and the reasons are the signals that spoke most for the winner. The weights were
 fitted by L2-regularised logistic regression on 1,196 labelled prompts; judged on sources left out
 of the fit it is right in 0.76 of them (a keyword rule: 0.70), and its confidence is off by 0.04 on

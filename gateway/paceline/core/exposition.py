@@ -21,9 +21,12 @@ KV_CACHE_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
 SPECULATION = "vllm:spec_decode_"
 ACCEPTED_PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 
+MAX_LINE_CHARS = 8192
+"""A longer line is none of vLLM's."""
+
 _LABELS = r'(?:\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?'
 _SAMPLE = re.compile(rf"([A-Za-z_:][\w:]*){_LABELS}[ \t]+(\S+)")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'(?<!\w)(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ def samples(text: str, *, prefix: str = "vllm:") -> Iterator[Sample]:
 
 def _readable(text: str, prefix: str) -> Iterator[Sample]:
     for line in text.split("\n"):
-        if not line.startswith(prefix):
+        if not line.startswith(prefix) or len(line) > MAX_LINE_CHARS:
             continue
         found = _SAMPLE.match(line)
         if found is None:

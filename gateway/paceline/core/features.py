@@ -19,6 +19,10 @@ SAMPLING_EPS = 1e-5
 """vLLM's bound below which a sampling parameter counts as 0."""
 LOOK_CHARS = 8192
 """Text read per request, half from each end of the last user turn."""
+MAX_MESSAGES = 1024
+"""Messages looked at, half from each end: an agent's longest conversations have some hundreds."""
+MAX_PARTS = 256
+"""Content parts looked at in one message."""
 ASK_CHARS = 1200
 """Of the caller's own words, half from each end: an instruction is long before it is unclear."""
 PARAGRAPH_CHARS = 400
@@ -40,33 +44,13 @@ def view_of(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
         max_tokens=_integer(body.get("max_completion_tokens")) or _integer(body.get("max_tokens")),
         temperature=_number(body.get("temperature")),
         n=_integer(body.get("n")) or 1,
+        num_choices=(_integer(body.get("n")) or 1) * _num_prompts(body.get("prompt")),
         logprobs=bool(body.get("logprobs")),
         min_p=_samples_with_min_p(body),
         logit_bias=bool(body.get("logit_bias")),
         prediction=_text_of(_mapping(body.get("prediction")).get("content")),
         **builder(body),
     )
-
-
-def conversation_key(view: RequestView, body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """What stays the same through a conversation and differs between two.
-
-    A session header, `prompt_cache_key`, else the first user turn (its first 1,024 characters).
-    The caller scopes it by key and model before it is used.
-    """
-    for name in SESSION_HEADERS:
-        if headers.get(name):
-            return headers[name]
-    cache_key = body.get("prompt_cache_key")
-    if isinstance(cache_key, str) and cache_key:
-        return cache_key
-    return next((turn.text[:1024] for turn in view.turns if turn.role == "user"), "")
-
-
-SESSION_HEADERS = (
-    "x-paceline-session", "x-session-id", "x-claude-code-session-id", "session-id",
-)  # fmt: skip
-"""Ours, vLLM's, then those of coding agents, as vllm-project/router reads them too."""
 
 
 def measure(view: RequestView) -> RequestFeatures:
@@ -94,7 +78,10 @@ def measure(view: RequestView) -> RequestFeatures:
 def _chat_messages(body: Mapping[str, Any]) -> dict[str, Any]:
     system: list[str] = []
     turns: list[Turn] = []
-    for message in _list(body.get("messages")):
+    messages = _list(body.get("messages"))
+    if len(messages) > MAX_MESSAGES:
+        messages = [*messages[: MAX_MESSAGES // 2], *messages[-MAX_MESSAGES // 2 :]]
+    for message in messages:
         role = _string(_mapping(message).get("role"))
         text = _text_of(_mapping(message).get("content"))
         if role in ("system", "developer"):
@@ -111,6 +98,12 @@ def _completion_prompt(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"turns": turns, "suffix": _string(body.get("suffix")), "has_text": bool(text)}
 
 
+def _num_prompts(prompt: Any) -> int:
+    """Of a list of texts or of token lists, as many as there are; else one."""
+    is_batch = bool(_list(prompt)) and isinstance(prompt[0], str | list)
+    return len(prompt) if is_batch else 1
+
+
 def _text_of(content: Any) -> str:
     """The text of a string, or of any list of strings and parts that carry a `text`."""
     if isinstance(content, str):
@@ -119,7 +112,7 @@ def _text_of(content: Any) -> str:
 
 
 def _part_texts(parts: Sequence[Any]) -> Iterator[str]:
-    for part in parts:
+    for part in parts[:MAX_PARTS]:
         if isinstance(part, str):
             yield part
         elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
@@ -193,7 +186,11 @@ def _split_paste(text: str) -> tuple[str, str]:
 def _without_fences(text: str) -> tuple[list[str], str]:
     """The blocks within code fences, the fences kept, and the text around them."""
     pieces = text.split("```")
-    return [f"```{piece}```" for piece in pieces[1::2]], "\n\n".join(pieces[0::2])
+    closed = len(pieces) % 2 == 1
+    fenced = [f"```{piece}```" for piece in pieces[1::2]]
+    if not closed:
+        fenced[-1] = fenced[-1].removesuffix("```")
+    return fenced, "\n\n".join(pieces[0::2])
 
 
 def _without_tags(text: str) -> tuple[list[str], str]:

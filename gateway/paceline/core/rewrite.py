@@ -6,7 +6,8 @@ upstream as they came. What changes is spliced in: the model's upstream name, an
 and a rewrite changes every top-level occurrence. (Of duplicates the last counts, in the worker too;
 where that one needs no change, none is made.)
 
-All functions expect a body that a strict JSON reader has accepted as an object.
+All functions expect a body that a strict JSON reader has accepted as an object. They raise
+InvalidRequest for objects beyond the bounds of `members`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+from paceline.errors import InvalidRequest
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_TOKEN = re.compile(_STRING + rb"|[{}\[\],]", re.DOTALL)
 _MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*(' + _STRING + rb")", re.DOTALL)
-_SPACE = b" \t\r\n"
+_SPACE = re.compile(r"[ \t\r\n]*")
+_SCAN: Any = cast(Any, json.JSONDecoder(parse_int=str, parse_float=str, strict=False)).scan_once
+
+MAX_MEMBERS = 4096
+"""Of one object that is walked through: bounds what a body of duplicates can cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,32 +127,38 @@ def _usage_in(raw: bytes, options: Member) -> Iterator[Splice]:
 
 
 def members(raw: bytes, start: int) -> Iterator[Member]:
-    """The members of the object whose brace stands at `start`, in their order."""
-    depth = 0
-    key: bytes | None = None
-    value_start = start + 1
-    for token in _TOKEN.finditer(raw, start):
-        first = token[0][:1]
-        if first in b"{[":
-            depth += 1
-        elif first == b'"':
-            if depth == 1 and key is None:
-                key = token[0]
-                value_start = raw.index(b":", token.end()) + 1
-        elif depth == 1:  # a comma or the object's own end
-            if key is not None:
-                yield _member(raw, key, value_start, token.start())
-            key = None
-            if first == b"}":
-                return
-        elif first in b"}]":
-            depth -= 1
+    """The members of the object whose brace stands at `start`, in their order.
+
+    Values are passed over by the JSON scanner of the standard library, which is written in C and
+    tells where a value ends; read as latin-1, characters are bytes. Raises InvalidRequest for an
+    object that no client would send: nested beyond the scanner's depth, or of very many members.
+    """
+    text = raw.decode("latin-1")
+    position = _past_space(text, start + 1)
+    for _ in range(MAX_MEMBERS + 1):
+        if text[position] == "}":
+            return
+        key_end = _value_end(text, position)
+        value = _past_space(text, text.index(":", key_end) + 1)
+        end = _value_end(text, value)
+        yield Member(json.loads(raw[position:key_end]), value, end)
+        position = _past_space(text, end)
+        if text[position] == ",":
+            position = _past_space(text, position + 1)
+    raise InvalidRequest(f"the body has an object of more than {MAX_MEMBERS} members")
 
 
-def _member(raw: bytes, key: bytes, start: int, end: int) -> Member:
-    value = raw[start:end]
-    start += len(value) - len(value.lstrip(_SPACE))
-    return Member(json.loads(key), start, start + len(value.strip(_SPACE)))
+def _value_end(text: str, start: int) -> int:
+    try:
+        _, end = _SCAN(text, start)
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply") from None
+    return int(end)
+
+
+def _past_space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
 
 
 def _apply(raw: bytes, splices: list[Splice]) -> bytes:

@@ -17,7 +17,7 @@ SYSTEM_CHARS = 2048
 _CODE_LINE = re.compile(
     r"^[ \t]*(?:def |class |import |from \w+ import|#include|function |const |let |var |public |"
     r"private |static |return\b|if ?\(|for ?\(|while ?\(|[}\])]|@\w|//|/\*|\w+\(.*\)[;:{]?$|"
-    r"[\w.\[\]]+ ?[-+*/]?= ?\S|<\/?\w+[^>\n]*>|SELECT |\w+: \{)",
+    r"[\w.\[\]]+ ?[-+*/]?= ?\S|<\/?\w[^>\n]*>|SELECT |\w+: \{)",
     re.MULTILINE,
 )
 

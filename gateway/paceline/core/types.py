@@ -68,6 +68,7 @@ class RequestView:
     max_tokens: int | None = None
     temperature: float | None = None
     n: int = 1
+    num_choices: int = 1  # n for every prompt
     logprobs: bool = False
     min_p: bool = False  # set to something that vLLM does not treat as off
     logit_bias: bool = False

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Response
+from fastapi import FastAPI, Response
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse
@@ -20,21 +20,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paceline import __version__
 from paceline.edge.telemetry import Telemetry
-from paceline.edge.workers import Fleet, Pool, Worker
+from paceline.edge.workers import Fleet, Model, Pool, Worker
 from paceline.settings import Admin
 
 
 def create_admin_app(settings: Admin, fleet: Fleet, telemetry: Telemetry) -> FastAPI:
-    def authorised(authorization: Annotated[str, Header()] = "") -> None:
-        given = authorization.removeprefix("Bearer ").encode()
-        if settings.key is not None and not hmac.compare_digest(given, settings.key.encode()):
-            raise HTTPException(401, "send the admin key as `Authorization: Bearer KEY`")
-
-    app = FastAPI(
-        title="Paceline admin", version=__version__, docs_url=None, redoc_url=None,
-        dependencies=[Depends(authorised)],
-    )  # fmt: skip
-    app.add_middleware(HostAllowList, name=settings.host)
+    app = FastAPI(title="Paceline admin", version=__version__, docs_url=None, redoc_url=None)
+    app.add_middleware(Guard, settings=settings)
 
     @app.get("/metrics")
     async def metrics() -> Response:
@@ -50,7 +42,7 @@ def create_admin_app(settings: Admin, fleet: Fleet, telemetry: Telemetry) -> Fas
                     "name": model.name,
                     "aliases": list(model.settings.aliases),
                     "default_pool": model.settings.default_pool,
-                    "pools": [_pool(pool, fleet, telemetry) for pool in model.pools],
+                    "pools": [_pool(model, pool, fleet, telemetry) for pool in model.pools],
                 }
                 for model in fleet.models
             ]
@@ -59,27 +51,36 @@ def create_admin_app(settings: Admin, fleet: Fleet, telemetry: Telemetry) -> Fas
     return app
 
 
-class HostAllowList:
-    """Answers requests for a host by address, for localhost, and for `name`; refuses others.
+class Guard:
+    """Refuses requests for a host that is not ours, and those without the key, on every path.
 
-    A page that rebinds a name of its own to this address still sends that name. An address in
+    A page that rebinds a name of its own to this address still sends that name, so hosts are
+    allowed by address, as localhost, or as the name that the configuration gives. An address in
     `Host` cannot have come about that way.
     """
 
-    def __init__(self, app: ASGIApp, name: str) -> None:
+    def __init__(self, app: ASGIApp, settings: Admin) -> None:
         self._app = app
-        self._names = {"localhost", name}
+        self._names = {"localhost", settings.host.lower()}
+        self._key = None if settings.key is None else settings.key.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._allows(dict(scope["headers"]).get(b"host", b"")):
-            refusal = PlainTextResponse("this Host is not served here", status_code=400)
+        refusal = self._refusal(dict(scope.get("headers", ())))
+        if scope["type"] == "http" and refusal is not None:
             await refusal(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _allows(self, host: bytes) -> bool:
-        name = re.sub(r":\d+\Z", "", host.decode("latin-1")).strip("[]")
-        return name in self._names or _is_address(name)
+    def _refusal(self, headers: dict[bytes, bytes]) -> Response | None:
+        host = re.sub(r":\d+\Z", "", headers.get(b"host", b"").decode("latin-1"))
+        name = host.strip("[]").lower()
+        if name not in self._names and not _is_address(name):
+            return PlainTextResponse("this Host is not served here", 400)
+        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        is_known = scheme.lower() == b"bearer" and hmac.compare_digest(given, self._key or b"")
+        if self._key is not None and not is_known:
+            return PlainTextResponse("send the admin key as `Authorization: Bearer KEY`", 401)
+        return None
 
 
 def _is_address(name: str) -> bool:
@@ -90,12 +91,12 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _pool(pool: Pool, fleet: Fleet, telemetry: Telemetry) -> dict[str, Any]:
+def _pool(model: Model, pool: Pool, fleet: Fleet, telemetry: Telemetry) -> dict[str, Any]:
     speculation = pool.settings.speculation
     lengths = {
         workload: totals.mean_acceptance_length
-        for (name, workload), totals in telemetry.acceptance.totals.items()
-        if name == pool.name
+        for (of_model, of_pool, workload), totals in telemetry.acceptance.totals.items()
+        if (of_model, of_pool) == (model.name, pool.name)
     }
     return {
         "name": pool.name,

@@ -1,6 +1,6 @@
 """The client's side of one request: its body, our answer, and its leaving.
 
-uvicorn does not cancel an application whose client has gone, and says so only to who asks. So one
+An ASGI server does not cancel an application whose client has gone; it tells who asks. So one
 task per request waits for the disconnect and cancels the request's own task, wherever it waits:
 for a connection, for a first byte, mid-stream.
 """
@@ -50,24 +50,24 @@ class Client:
         try:
             inflater = Inflater(encoding, limit_bytes=limit_bytes)
         except LookupError:
-            raise UnsupportedMediaType("a body may be plain or gzip") from None
+            raise UnsupportedMediaType("a body may be plain, gzip or deflate") from None
         try:
-            async with asyncio.timeout(timeout_s):
-                body = await self._whole(inflater)
+            body = await self._whole(inflater, timeout_s)
         except TooLong:
             raise too_large from None
         except ValueError:
             raise InvalidRequest("the body is not what its Content-Encoding says") from None
         except TimeoutError:
-            raise RequestTimeout(f"the body did not arrive within {timeout_s:g} s") from None
+            raise RequestTimeout(f"nothing of the body came for {timeout_s:g} s") from None
         if not inflater.complete:
             raise InvalidRequest("the compressed body is cut short")
         return body
 
-    async def _whole(self, inflater: Inflater) -> bytes:
+    async def _whole(self, inflater: Inflater, silence_s: float) -> bytes:
         pieces: list[bytes] = []
         while True:
-            message = await self._receive()
+            async with asyncio.timeout(silence_s):
+                message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             pieces.append(inflater.feed(message.get("body", b"")))
@@ -90,8 +90,8 @@ class Client:
 
     async def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """A whole response, with its length."""
-        length = (b"content-length", b"%d" % len(body))
-        await self.start(status, [*headers, length])
+        length = [] if status == 204 else [(b"content-length", b"%d" % len(body))]
+        await self.start(status, [*headers, *length])
         await self.finish(body)
 
     async def __aenter__(self) -> Client:
@@ -117,6 +117,6 @@ class Client:
     async def _wait_until_gone(self, task: asyncio.Task[Any]) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        if not self.finished:  # uvicorn says the same once a response is complete
+        if not self.finished:  # ASGI says the same once a response is complete
             self.gone = True
             task.cancel()

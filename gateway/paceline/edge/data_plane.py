@@ -7,6 +7,7 @@ decided by `core.decide`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -20,10 +21,9 @@ from paceline.core.rewrite import rewrite, wants_usage_added
 from paceline.core.types import Caller, Endpoint, RequestFeatures
 from paceline.edge.auth import Authenticator
 from paceline.edge.client import Client, ClientGone, Message, Receive, Send
-from paceline.edge.relay import Answer, relay_stream, relay_whole
+from paceline.edge.relay import Answer, check_status, relay_stream, relay_whole
 from paceline.edge.request import Request
 from paceline.edge.telemetry import CLIENT_GONE, Telemetry
-from paceline.edge.upstream import Exchange
 from paceline.edge.wire import (
     JSON,
     error_body,
@@ -39,9 +39,10 @@ from paceline.errors import (
     ModelNotFound,
     NotFound,
     PacelineError,
+    RequestError,
+    ShuttingDown,
     WorkerDied,
     WorkerError,
-    WorkerProtocolError,
     WorkerUnavailable,
 )
 from paceline.settings import Settings
@@ -87,8 +88,11 @@ class DataPlane:
         except ClientGone:
             record.code = CLIENT_GONE
         except PacelineError as error:
-            record.code = error.status
+            record.code, record.failure = error.status, error
             await self._refuse(request, error)
+        except asyncio.CancelledError:  # the server's patience has ended
+            await self._refuse(request, ShuttingDown("the gateway is shutting down"))
+            record.code = ShuttingDown.status
         except Exception as error:  # ours alone, and no reason to leave a client without an answer
             log.exception("request %s failed", request.id)
             record.code = PacelineError.status
@@ -96,6 +100,7 @@ class DataPlane:
         finally:
             record.code = record.code or request.client.status or 500
             record.ended_s = self._now_s()
+            _log_failure(request)
             if request.path in GENERATING:
                 self._telemetry.ended(record)
 
@@ -132,7 +137,9 @@ class DataPlane:
             "/version": self._version,
         }
         if path not in simple:
-            raise NotFound(f"there is no {path}")
+            meant = f"/v1{path}"
+            hint = f"; did you mean {meant}?" if meant in GENERATING or meant in simple else ""
+            raise NotFound(f"there is no {path[:128]}{hint}")
         return simple[path], ("GET", "HEAD")
 
     async def _options(self, request: Request) -> None:
@@ -147,7 +154,7 @@ class DataPlane:
         await self._json(request, {"status": "ok"})
 
     async def _ready(self, request: Request) -> None:
-        down = [model.name for model in self._fleet.models if not model.is_up]
+        down = [model.name for model in self._fleet.models if not model.is_ready]
         if down:
             raise WorkerUnavailable(f"no worker is up for {', '.join(down)}", retry_after_s=1)
         await self._json(request, {"status": "ready"})
@@ -182,6 +189,7 @@ class DataPlane:
         )
         request.record.body_read_s = self._now_s()
         view = view_of(GENERATING[request.path], body)
+        request.num_choices = view.num_choices
         model = self._model(view.model)
         caller = request.caller(view, body, model.name)
         async with request.client:
@@ -215,7 +223,7 @@ class DataPlane:
                 return
             except RETRYABLE as error:
                 if isinstance(error, WorkerUnavailable):
-                    worker.unreachable()
+                    worker.unreachable(error.message)
                 if request.client.started or failure is not None:
                     raise
                 failure = error
@@ -238,7 +246,7 @@ class DataPlane:
         )
         try:
             worker.answered()
-            _check_status(exchange)
+            check_status(exchange.status)
             answer = Answer(
                 exchange,
                 request.client,
@@ -249,7 +257,9 @@ class DataPlane:
             )
             kind = header(exchange.headers, b"content-type") or b""
             if exchange.status == 200 and kind.startswith(b"text/event-stream"):
-                await relay_stream(answer, remove_usage=remove_usage)
+                await relay_stream(
+                    answer, remove_usage=remove_usage, num_choices=request.num_choices
+                )
             else:
                 await relay_whole(answer)
         finally:
@@ -260,14 +270,14 @@ class DataPlane:
         if model is None:
             known = ", ".join(self._fleet.names)
             raise ModelNotFound(
-                f"there is no model {name!r} here; there is: {known}", param="model"
+                f"there is no model {name[:128]!r} here; there is: {known}", param="model"
             )
         return model
 
 
-def _check_status(exchange: Exchange) -> None:
-    """Raises WorkerProtocolError for answers that must not reach a client as they are."""
-    if exchange.status in (401, 403, 407):
-        raise WorkerProtocolError("a worker refused the gateway's own key")
-    if not (200 <= exchange.status < 300 or exchange.status >= 400):
-        raise WorkerProtocolError(f"a worker answered with status {exchange.status}")
+def _log_failure(request: Request) -> None:
+    """What operators must know of: not what callers do, but what workers and we fail at."""
+    failure, decision = request.record.failure, request.record.decision
+    if failure is not None and not isinstance(failure, RequestError):
+        where = decision.worker if decision else "no worker"
+        log.warning("request %s, %s: %s (%s)", request.id, where, failure.message, failure.code)

@@ -6,19 +6,26 @@ such an error becomes its true status. After that 200 is committed: a worker tha
 on ends the stream with an error event, without a finish reason and without `[DONE]`.
 
 The last chunk of a stream carries its usage and what was accepted. For a client that did not ask
-for usage it is read and taken out, and what vLLM then moves there is moved back (`_UsageRemover`).
+for usage it is read and taken out, and what vLLM then moves there is moved back (`UsageRemover`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 from paceline.core.acceptance import SpeculationReport
+from paceline.core.chunks import (
+    DONE,
+    Kind,
+    UsageRemover,
+    error_status,
+    finished_choices,
+    first_data,
+    json_or_none,
+    read_block,
+)
 from paceline.edge.client import Client
 from paceline.edge.encoding import Inflater
 from paceline.edge.telemetry import RequestRecord
@@ -38,12 +45,10 @@ from paceline_client.sse import SseError, SseSplitter, event_data
 WHOLE_BYTES = 8 * 2**20
 """An answer up to this size is read to its end before a byte of it goes out, so that a worker's
 death within it is a clean 502; a longer one is passed on as it comes."""
+HELD_BYTES = 2**20
+"""Comments before the first event beyond which the status is not held any longer."""
 END_GRACE_S = 0.1
 """After `[DONE]` the connection may end its body; then it can be used again."""
-
-_NO_CHOICES = re.compile(rb'"choices"\s*:\s*\[\s*\]')
-_FINISH = re.compile(rb'"finish_reason"\s*:\s*"[^"]')  # some servers write "" for "not yet"
-_DONE = b"[DONE]"
 
 
 class Answer:
@@ -97,13 +102,22 @@ class Answer:
         self.record.completion_tokens = tokens if isinstance(tokens, int) else None
 
 
+def check_status(status: int) -> None:
+    """Raises WorkerProtocolError for answers that must not reach a client as they are."""
+    if status in (401, 403, 407):
+        raise WorkerProtocolError("a worker refused the gateway's own key")
+    if not (200 <= status < 300 or 400 <= status < 600):
+        raise WorkerProtocolError(f"a worker answered with status {status}")
+
+
 async def relay_whole(answer: Answer) -> None:
     """An answer that is not a stream. Raises WorkerError while nothing has gone out."""
     client, status = answer.client, answer.exchange.status
+    answer.record.answered_s = answer.now_s()
     body = await _read_whole(answer)
     if body is not None:
         if status == 200:
-            answer.learn(_json(body))
+            answer.learn(json_or_none(body))
         await client.answer(status, answer.headers(), body)
         return
     await client.finish()
@@ -129,18 +143,22 @@ async def _read_whole(answer: Answer) -> bytes | None:
     return None if answer.client.started else b"".join(pieces)
 
 
-async def relay_stream(answer: Answer, *, remove_usage: bool) -> None:
-    """A stream of server-sent events. Raises WorkerError while nothing has gone out."""
-    await _Stream(answer, remove_usage=remove_usage).run()
+async def relay_stream(answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
+    """A stream of server-sent events. Raises WorkerError while nothing has gone out.
+
+    `num_choices` must have said why they ended for a stream without `[DONE]` to be complete.
+    """
+    await _Stream(answer, remove_usage=remove_usage, num_choices=num_choices).run()
 
 
 class _Stream:
-    def __init__(self, answer: Answer, *, remove_usage: bool) -> None:
+    def __init__(self, answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
         self._answer = answer
         self._splitter = SseSplitter()
-        self._usage_remover = _UsageRemover() if remove_usage else None
+        self._usage_remover = UsageRemover() if remove_usage else None
         self._done = False
-        self._finish_seen = False
+        self._finished: set[int] = set()  # choices that have said why they ended
+        self._num_choices = num_choices
 
     async def run(self) -> None:
         held = await self._first_event()
@@ -156,7 +174,7 @@ class _Stream:
         except WorkerError as error:
             await self._end_badly(error)
         except asyncio.CancelledError:
-            if not self._answer.client.gone:
+            if not (self._answer.client.gone or self._answer.client.finished):
                 await self._end_badly(ShuttingDown("the gateway is shutting down"))
             raise
 
@@ -170,32 +188,32 @@ class _Stream:
         now_s, timeouts = self._answer.now_s, self._answer.timeouts
         deadline_s = now_s() + timeouts.hold_status_s
         held: list[bytes] = []
+        num_held_bytes = 0
         while True:
+            left_s = deadline_s - now_s()
+            if left_s <= 0 or num_held_bytes > HELD_BYTES:
+                return held
             try:
-                data = await self._answer.read(max(0.0, deadline_s - now_s()))
+                data = await self._answer.read(left_s)
             except TimeoutError:
                 return held
+            num_held_bytes += len(data)
             blocks = self._split(data) if data else self._unterminated()
             held += blocks
-            if _first_data(blocks) is not None:
-                self._answer.record.first_event_s = now_s()
+            if first_data(blocks) is not None:
+                self._answer.record.first_event_s = self._answer.record.answered_s = now_s()
                 return held
             if not data:
                 raise WorkerDied("a worker ended its stream before the first event")
 
     def _rejection(self, held: list[bytes]) -> tuple[int, bytes] | None:
         """The status and body that an error in place of the first event stands for."""
-        data = _first_data(held)
-        if data is None or b'"error"' not in data:
+        data = first_data(held)
+        status = error_status(data)
+        if data is None or status is None:
             return None
-        event = _json(data)
-        error = event.get("error") if isinstance(event, dict) else None
-        if not isinstance(error, dict) or "choices" in event:
-            return None
-        code = error.get("code")
-        if isinstance(code, int) and 400 <= code <= 599:
-            return code, data
-        return WorkerError.status, data
+        check_status(status)
+        return status, data
 
     def _json_headers(self) -> Headers:
         kept = [(name, value) for name, value in self._answer.headers() if name != b"content-type"]
@@ -243,27 +261,27 @@ class _Stream:
             await self._answer.client.write(data)
 
     def _passed(self, block: bytes) -> bytes:
-        """What the client gets for one block."""
-        if _NO_CHOICES.search(block):
-            chunk = _json(event_data(block))
-            if isinstance(chunk, dict) and chunk.get("choices") == [] and chunk.get("usage"):
-                self._answer.learn(chunk)
-                if self._usage_remover is not None:
-                    return self._usage_remover.usage(chunk)
-        if _DONE in block and (event_data(block) or b"").strip() == _DONE:
+        """What the client gets for one block, now; a finishing one may be held back."""
+        kind, chunk = read_block(block)
+        remover = self._usage_remover
+        if kind is Kind.USAGE:
+            self._answer.learn(chunk)
+        elif kind is Kind.DONE:
             self._done = True
-        elif _FINISH.search(block):
-            self._finish_seen = True
-            if self._usage_remover is not None:
-                return self._usage_remover.finishing(block)
-        if self._usage_remover is not None:
-            return self._usage_remover.release() + block
-        return block
+        elif kind is Kind.FINISH:
+            self._finished.update(finished_choices(chunk))
+        if remover is None:
+            return block
+        if kind is Kind.USAGE:
+            return remover.usage(chunk)
+        if kind is Kind.FINISH:
+            return remover.finishing(block)
+        return remover.release() + block
 
     async def _end_without_done(self) -> None:
         """The body ended without `[DONE]`: complete if the worker had said why it stopped."""
         await self._forward(self._unterminated())
-        if not (self._finish_seen or self._done):
+        if not self._done and len(self._finished) < self._num_choices:
             raise WorkerDied("a worker ended its stream before the answer was complete")
         await self._answer.client.finish(self._released())
 
@@ -271,11 +289,11 @@ class _Stream:
         """An event whole but for its blank line, at the end of a body; half of one is nothing."""
         rest, self._splitter = self._splitter.rest, SseSplitter()
         data = event_data(rest)
-        is_whole = data == _DONE or (data is not None and _json(data) is not None)
+        is_whole = data == DONE or (data is not None and json_or_none(data) is not None)
         return [rest.rstrip(b"\r\n") + b"\n\n"] if is_whole else []
 
     async def _end_badly(self, error: PacelineError) -> None:
-        self._answer.record.code = error.status
+        self._answer.record.code, self._answer.record.failure = error.status, error
         await self._answer.client.finish(self._released() + error_event(error))
 
     def _released(self) -> bytes:
@@ -283,9 +301,11 @@ class _Stream:
 
     async def _let_the_body_end(self) -> None:
         """So that the connection can be used again; what still comes is not the client's."""
+        deadline_s = self._answer.now_s() + END_GRACE_S
         try:
-            while await self._answer.exchange.read(END_GRACE_S):
-                pass
+            while (left_s := deadline_s - self._answer.now_s()) > 0:
+                if not await self._answer.exchange.read(left_s):
+                    return
         except (TimeoutError, WorkerError):
             return
 
@@ -294,50 +314,3 @@ class _Stream:
             return self._splitter.feed(data)
         except SseError as error:
             raise WorkerProtocolError(f"a worker's stream cannot be read: {error}") from error
-
-
-class _UsageRemover:
-    """Takes out the usage chunk that a client did not ask for, and what comes with it.
-
-    With usage in a stream, vLLM writes `system_fingerprint` into the usage chunk instead of the
-    last chunk with a choice. So that chunk waits for what follows it (vLLM sends both at once), and
-    gets the fingerprint back at the place where vLLM would have written it.
-    """
-
-    def __init__(self) -> None:
-        self._held = b""
-
-    @property
-    def holding(self) -> bool:
-        return bool(self._held)
-
-    def finishing(self, block: bytes) -> bytes:
-        released, self._held = self._held, block
-        return released
-
-    def release(self) -> bytes:
-        released, self._held = self._held, b""
-        return released
-
-    def usage(self, chunk: dict[str, Any]) -> bytes:
-        block = self.release()
-        fingerprint = chunk.get("system_fingerprint")
-        end = block.rfind(b"}")
-        if fingerprint is None or end < 0 or b'"system_fingerprint"' in block:
-            return block
-        member = b',"system_fingerprint":' + orjson.dumps(fingerprint)
-        return block[:end] + member + block[end:]
-
-
-def _first_data(blocks: list[bytes]) -> bytes | None:
-    """The data of the first event; comments are not events."""
-    found = (event_data(block, first=True) for block in blocks)
-    return next((data for data in found if data is not None), None)
-
-
-def _json(data: bytes | None) -> Any:
-    """The value, or None for what is not JSON."""
-    try:
-        return orjson.loads(data or b"")
-    except orjson.JSONDecodeError:
-        return None

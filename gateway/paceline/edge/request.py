@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
+from paceline.core.caller import caller_of, flag
 from paceline.core.explain import explain
-from paceline.core.features import conversation_key
-from paceline.core.types import Caller, Decision, Priority, RequestView, Workload
+from paceline.core.types import Caller, Decision, RequestView
 from paceline.edge.client import Client, Message
 from paceline.edge.telemetry import RequestRecord
 from paceline.edge.upstream import Headers
@@ -22,8 +21,6 @@ from paceline.settings import ApiKey
 
 EXPLAIN_BYTES = 2048
 """A longer explanation than this is not put into a header whole."""
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 @dataclass(slots=True)
@@ -38,6 +35,7 @@ class Request:
     client: Client
     record: RequestRecord
     key: ApiKey | None = None
+    num_choices: int = 1
 
     @classmethod
     def arrived(cls, scope: Message, client: Client, now_s: float) -> Request:
@@ -82,17 +80,15 @@ class Request:
 
     def caller(self, view: RequestView, body: Mapping[str, Any], model: str) -> Caller:
         """What it says beside its body. Raises InvalidRequest, Forbidden."""
-        key_name = self.key.name if self.key else ""
-        if self._wants_explanation and not (self.key and self.key.debug):
+        if self.wants_explanation and not (self.key and self.key.debug):
             raise Forbidden("x-paceline-explain needs a key with debug", param="x-paceline-explain")
-        conversation = conversation_key(view, body, self.headers)
-        return Caller(
-            key_name=key_name or None,
-            headers=self.headers,
-            workload=self._choice(Workload, "x-paceline-workload"),
-            priority=self._choice(Priority, "x-paceline-priority") or Priority.INTERACTIVE,
-            conversation=f"{key_name}\0{model}\0{conversation}",
-        )
+        key_name = self.key.name if self.key and self.key.name else None
+        return caller_of(view, body, self.headers, key_name=key_name, model=model)
+
+    @property
+    def wants_explanation(self) -> bool:
+        """Raises InvalidRequest."""
+        return flag(self.headers, "x-paceline-explain")
 
     def our_headers(self) -> Headers:
         """What every response of ours says, as far as it is known by now."""
@@ -105,24 +101,9 @@ class Request:
             (b"x-paceline-pool", decision.pool.encode()),
             (b"server-timing", _server_timing(self.record)),
         ]
-        if self._wants_explanation:
+        if self.wants_explanation:
             headers.append((b"x-paceline-explain", _explain_header(decision)))
         return headers
-
-    @property
-    def _wants_explanation(self) -> bool:
-        return self.headers.get("x-paceline-explain") == "1"
-
-    def _choice(self, kind: type[_Choice], name: str) -> _Choice | None:
-        """A header whose value is one of few. Raises InvalidRequest, naming them."""
-        value = self.headers.get(name)
-        if value is None:
-            return None
-        try:
-            return kind(value.strip().lower())
-        except ValueError:
-            known = ", ".join(kind)
-            raise InvalidRequest(f"{name} may be {known}; not {value[:64]!r}", param=name) from None
 
 
 def _server_timing(record: RequestRecord) -> bytes:
@@ -130,8 +111,8 @@ def _server_timing(record: RequestRecord) -> bytes:
     parts = ["queue;dur=0"]
     if record.body_read_s is not None and record.sent_s is not None:
         parts.append(f"decide;dur={(record.sent_s - record.body_read_s) * 1000:.3f}")
-    if record.sent_s is not None and record.first_event_s is not None:
-        parts.append(f"worker;dur={(record.first_event_s - record.sent_s) * 1000:.3f}")
+    if record.sent_s is not None and record.answered_s is not None:
+        parts.append(f"worker;dur={(record.answered_s - record.sent_s) * 1000:.3f}")
     return ", ".join(parts).encode()
 
 

@@ -27,6 +27,10 @@ ANSWER_S = 2.0
 MAX_ANSWER_BYTES = 8 * 2**20
 
 
+class Refused(WorkerProtocolError):
+    """It wants a key, or another one."""
+
+
 async def get(upstream: Upstream, path: str, *, timeout_s: float = ANSWER_S) -> bytes:
     """The body of a 200. Raises WorkerError for anything else."""
     exchange = await upstream.send("GET", path, timeout_s=timeout_s)
@@ -36,6 +40,8 @@ async def get(upstream: Upstream, path: str, *, timeout_s: float = ANSWER_S) -> 
             pieces.append(data)
             if sum(map(len, pieces)) > MAX_ANSWER_BYTES:
                 raise WorkerProtocolError(f"{path} is longer than {MAX_ANSWER_BYTES} bytes")
+        if exchange.status in (401, 403):
+            raise Refused(f"{path} answered {exchange.status}")
         if exchange.status != 200:
             raise WorkerProtocolError(f"{path} answered {exchange.status}")
         return b"".join(pieces)
@@ -57,24 +63,21 @@ async def watch(worker: Worker, now_s: Callable[[], float], jitter: random.Rando
 
 async def probe(worker: Worker, now_s: Callable[[], float]) -> None:
     """One look at a worker: is it up, how loaded, and (once) what does it serve."""
-    was_up = worker.up
     try:
         async with asyncio.timeout(ANSWER_S * 2):
             await get(worker.upstream, "/health")
     except (WorkerError, TimeoutError) as error:
-        worker.failed_probe()
-        if was_up and not worker.up:
-            log.warning("worker %s is down: %s", worker.url, error)
+        worker.failed_probe(str(error) or f"no answer within {ANSWER_S * 2:g} s")
         return
     worker.answered()
-    if not was_up:
-        log.warning("worker %s is up again", worker.url)
     try:
         async with asyncio.timeout(ANSWER_S * 2):
             text = await get(worker.upstream, "/metrics")
             worker.report(worker_load(text.decode("utf-8", "replace")), now_s())
             if worker.card is None:
-                worker.card = _card(await get(worker.upstream, "/v1/models"))
+                worker.serves(_cards(await get(worker.upstream, "/v1/models")))
+    except Refused as error:
+        worker.complains(f"{error.message}: is its key right?")
     except (WorkerError, TimeoutError) as error:  # its load grows stale, and so unknown
         log.debug("worker %s says nothing of its load: %s", worker.url, error)
 
@@ -82,26 +85,31 @@ async def probe(worker: Worker, now_s: Callable[[], float]) -> None:
 async def discover(url: str) -> DiscoveredWorker:
     """What a worker serves and whether it speculates. Raises ConfigurationError if it won't say.
 
-    A worker that wants a key answers 401 here; keys belong into a configuration file.
+    Workers with keys are not asked with one: keys belong into a configuration file.
     """
     upstream = Upstream(url)
     try:
-        card = _card(await get(upstream, "/v1/models"))
+        cards = _cards(await get(upstream, "/v1/models"))
         metrics = await get(upstream, "/metrics")
+    except Refused as error:
+        raise ConfigurationError(
+            f"--worker {url}: {error.message}; a worker with a key needs a configuration file"
+        ) from error
     except WorkerError as error:
         raise ConfigurationError(f"--worker {url}: {error.message}") from error
     finally:
         upstream.close()
-    if "id" not in card:
+    base = [card for card in cards if card.get("parent") is None]
+    if not base:
         raise ConfigurationError(f"--worker {url}: its /v1/models names no model")
     k = num_speculative_tokens(metrics.decode("utf-8", "replace"))
-    return DiscoveredWorker(url=url, model=card["id"], num_speculative_tokens=k)
+    return DiscoveredWorker(url=url, model=base[0]["id"], num_speculative_tokens=k)
 
 
-def _card(body: bytes) -> Mapping[str, Any]:
-    """The base model's entry in a list of models: the first one that is no adapter of another."""
+def _cards(body: bytes) -> list[Mapping[str, Any]]:
+    """The entries of a list of models that have an id; none of what is no such list."""
     try:
         data = orjson.loads(body)["data"]
-        return next(card for card in data if card.get("parent") is None and "id" in card)
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, StopIteration):
-        return {}
+        return [card for card in data if isinstance(card.get("id"), str) and card["id"]]
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return []

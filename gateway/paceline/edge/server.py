@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
 from paceline.edge.app import Gateway, create_app
+from paceline.edge.protocol import HttpConnection
 from paceline.errors import ConfigurationError
 from paceline.settings import Settings
 
+log = logging.getLogger(__name__)
+
+BACKLOG = 2048
 KEEP_ALIVE_S = 75
 """Longer than clients' pools keep a connection, so that they close it and not we."""
 
@@ -51,9 +57,10 @@ async def serving(settings: Settings) -> AsyncIterator[Running]:
             stack.enter_context(_bound(settings.admin.host, settings.admin.port, "admin")),
         ]
         gateway = create_app(settings)
+        stalled_s = settings.timeouts.between_bytes_s
         servers = [
-            _server(gateway.data_plane, settings.timeouts.shutdown_s),
-            _server(gateway.admin, 1.0),
+            _server(gateway.data_plane, settings.timeouts.shutdown_s, stalled_s),
+            _server(gateway.admin, 1.0, stalled_s),
         ]
         async with gateway.running():
             tasks = [
@@ -93,6 +100,13 @@ class Running:
 
     def stop(self) -> None:
         """Gracefully the first time, at once the second."""
+        in_flight = sum(worker.in_flight for worker in self.gateway.fleet.workers.values())
+        if in_flight and not self._servers[0].should_exit:
+            log.info(
+                "ending: up to %d s for %d requests; a second signal ends them",
+                self._servers[0].config.timeout_graceful_shutdown or 0,
+                in_flight,
+            )
         for server in self._servers:
             server.force_exit = server.should_exit
             server.should_exit = True
@@ -109,11 +123,11 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(app: Any, shutdown_s: float) -> _Server:
+def _server(app: Any, shutdown_s: float, stalled_s: float) -> _Server:
     return _Server(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=cast(Any, functools.partial(HttpConnection, stalled_s=stalled_s)),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -132,6 +146,7 @@ def _bound(host: str, port: int, key: str) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen(BACKLOG)  # only a second listener, not a second bind, finds a port taken
     except OSError as error:
         bound.close()
         raise ConfigurationError(

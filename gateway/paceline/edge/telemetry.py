@@ -16,6 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from paceline.core.acceptance import AcceptanceTotals, SpeculationReport
 from paceline.core.types import Decision
 from paceline.edge.workers import Fleet
+from paceline.errors import PacelineError
 
 CLIENT_GONE = 499
 """nginx's code for a client that closed its connection first."""
@@ -35,9 +36,11 @@ class RequestRecord:
     arrived_s: float
     decision: Decision | None = None
     code: int = 0
+    failure: PacelineError | None = None  # what went wrong, before or within the answer
     body_read_s: float | None = None
     sent_s: float | None = None  # to the worker
-    first_event_s: float | None = None  # from the worker
+    answered_s: float | None = None  # the worker's first event, or whole answer's headers
+    first_event_s: float | None = None  # of a stream
     ended_s: float | None = None
     completion_tokens: int | None = None
     report: SpeculationReport | None = None
@@ -45,12 +48,12 @@ class RequestRecord:
 
 @dataclass(slots=True)
 class Acceptance:
-    """Totals per (pool, workload) since the start."""
+    """Totals per (model, pool, workload) since the start: pools of two models may share a name."""
 
-    totals: dict[tuple[str, str], AcceptanceTotals] = field(default_factory=dict)
+    totals: dict[tuple[str, str, str], AcceptanceTotals] = field(default_factory=dict)
 
-    def add(self, pool: str, workload: str, report: SpeculationReport) -> None:
-        key = (pool, workload)
+    def add(self, model: str, pool: str, workload: str, report: SpeculationReport) -> None:
+        key = (model, pool, workload)
         self.totals[key] = self.totals.get(key, AcceptanceTotals()).plus(report)
 
 
@@ -63,17 +66,17 @@ class Telemetry:
             ["model", "pool", "workload", "code"], registry=registry,
         )  # fmt: skip
         self._decisions = Counter(
-            "paceline_decisions", "Routing decisions", ["pool", "workload", "reason"],
+            "paceline_decisions", "Routing decisions", ["model", "pool", "workload", "reason"],
             registry=registry,
         )  # fmt: skip
         self._ttft = Histogram(
             "paceline_ttft_seconds", "Arrival of a request to the first event of its stream",
-            ["pool", "workload"], buckets=_LATENCY_BUCKETS, registry=registry,
+            ["model", "pool", "workload"], buckets=_LATENCY_BUCKETS, registry=registry,
         )  # fmt: skip
         self._tpot = Histogram(
             "paceline_time_per_output_token_seconds",
             "(end - first event) / (output tokens - 1), streams with at least two tokens",
-            ["pool", "workload"], buckets=_TOKEN_BUCKETS, registry=registry,
+            ["model", "pool", "workload"], buckets=_TOKEN_BUCKETS, registry=registry,
         )  # fmt: skip
         self._added = Histogram(
             "paceline_added_latency_seconds",
@@ -81,16 +84,16 @@ class Telemetry:
             buckets=_ADDED_BUCKETS, registry=registry,
         )  # fmt: skip
         self._drafted = Counter(
-            "paceline_draft_tokens", "Draft tokens verified", ["pool", "workload"],
+            "paceline_draft_tokens", "Draft tokens verified", ["model", "pool", "workload"],
             registry=registry,
         )  # fmt: skip
         self._accepted = Counter(
-            "paceline_accepted_tokens", "Draft tokens accepted", ["pool", "workload"],
+            "paceline_accepted_tokens", "Draft tokens accepted", ["model", "pool", "workload"],
             registry=registry,
         )  # fmt: skip
         self._wasted = Counter(
             "paceline_wasted_verify_tokens", "Draft tokens verified and refused",
-            ["pool", "workload"], registry=registry,
+            ["model", "pool", "workload"], registry=registry,
         )  # fmt: skip
         self._copy_ratio = Histogram(
             "paceline_predicted_copy_ratio", "Expected copy ratio of requests", ["workload"],
@@ -104,7 +107,7 @@ class Telemetry:
 
     def decided(self, decision: Decision) -> None:
         workload = decision.classification.workload.value
-        self._decisions.labels(decision.pool, workload, decision.reason.value).inc()
+        self._decisions.labels(decision.model, decision.pool, workload, decision.reason.value).inc()
         self._copy_ratio.labels(workload).observe(decision.classification.copy_ratio.expected)
 
     def ended(self, record: RequestRecord) -> None:
@@ -113,29 +116,29 @@ class Telemetry:
         if decision is None:
             self._requests.labels("", "", "", str(record.code)).inc()
             return
-        pool, workload = decision.pool, decision.classification.workload.value
-        self._requests.labels(decision.model, pool, workload, str(record.code)).inc()
-        self._observe_latency(record, pool, workload)
+        where = (decision.model, decision.pool, decision.classification.workload.value)
+        self._requests.labels(*where, str(record.code)).inc()
+        self._observe_latency(record, where)
         if record.report is not None:
-            self._observe_report(record.report, pool, workload)
+            self._observe_report(record.report, where)
 
-    def _observe_latency(self, record: RequestRecord, pool: str, workload: str) -> None:
+    def _observe_latency(self, record: RequestRecord, where: tuple[str, str, str]) -> None:
         if record.body_read_s is not None and record.sent_s is not None:
             self._added.observe(record.sent_s - record.body_read_s)
         if record.first_event_s is None:
             return
-        self._ttft.labels(pool, workload).observe(record.first_event_s - record.arrived_s)
+        self._ttft.labels(*where).observe(record.first_event_s - record.arrived_s)
         tokens = record.completion_tokens
         if tokens is not None and tokens > 1 and record.ended_s is not None:
             decode_s = record.ended_s - record.first_event_s
-            self._tpot.labels(pool, workload).observe(decode_s / (tokens - 1))
+            self._tpot.labels(*where).observe(decode_s / (tokens - 1))
 
-    def _observe_report(self, report: SpeculationReport, pool: str, workload: str) -> None:
+    def _observe_report(self, report: SpeculationReport, where: tuple[str, str, str]) -> None:
         accepted, drafted = report.num_accepted_draft_tokens, report.num_draft_tokens
-        self.acceptance.add(pool, workload, report)
-        self._drafted.labels(pool, workload).inc(drafted)
-        self._accepted.labels(pool, workload).inc(accepted)
-        self._wasted.labels(pool, workload).inc(drafted - accepted)
+        self.acceptance.add(*where, report)
+        self._drafted.labels(*where).inc(drafted)
+        self._accepted.labels(*where).inc(accepted)
+        self._wasted.labels(*where).inc(drafted - accepted)
 
 
 class _FleetCollector:
@@ -145,20 +148,22 @@ class _FleetCollector:
 
     def collect(self) -> Iterator[Metric]:
         in_flight = GaugeMetricFamily(
-            "paceline_in_flight", "Requests at a worker now", labels=["pool", "worker"]
+            "paceline_in_flight", "Requests at a worker now", labels=["model", "pool", "worker"]
         )
         up = GaugeMetricFamily(
-            "paceline_worker_up", "1 if a worker may be sent requests", labels=["pool", "worker"]
+            "paceline_worker_up",
+            "1 if a worker may be sent requests",
+            labels=["model", "pool", "worker"],
         )
         for model in self._fleet.models:
             for pool in model.pools:
                 for worker in pool.workers:
-                    in_flight.add_metric([pool.name, worker.url], worker.in_flight)
-                    up.add_metric([pool.name, worker.url], float(worker.up))
+                    in_flight.add_metric([model.name, pool.name, worker.url], worker.in_flight)
+                    up.add_metric([model.name, pool.name, worker.url], float(worker.up))
         length = GaugeMetricFamily(
             "paceline_mean_acceptance_length",
             "1 + accepted draft tokens / passes that drafted, over all requests since the start",
-            labels=["pool", "workload"],
+            labels=["model", "pool", "workload"],
         )
         for key, totals in self._acceptance.totals.items():
             if totals.mean_acceptance_length is not None:

@@ -70,7 +70,7 @@ def passed_down(headers: Headers) -> Headers:
 
 
 def passed_up(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    return [(name, value) for name, value in headers if name in _PASSED_UP]
+    return [(name, value) for name, value in headers if name in _PASSED_UP and len(value) <= 512]
 
 
 def request_id(given: str | None) -> str:

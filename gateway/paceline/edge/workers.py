@@ -7,13 +7,16 @@ decisions are made from the frozen snapshots that this hands out.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from paceline.core.types import ModelSnapshot, PoolSnapshot, WorkerLoad, WorkerSnapshot
 from paceline.edge.upstream import Upstream
 from paceline.settings import ModelSettings, PoolSettings, Settings, Timeouts, WorkerSettings
+
+log = logging.getLogger(__name__)
 
 FAILURES_TO_GO_DOWN = 3
 """Probes in a row that must fail: one slow answer among good ones removes nobody."""
@@ -31,7 +34,10 @@ class Worker:
         self.last_picked = 0
         self._turns = turns  # one count for the whole fleet
         self.up = True
-        self.card: Mapping[str, Any] | None = None  # its entry in its own list of models
+        self.has_answered = False
+        self._complained = False
+        self.upstream_names: set[str] = set()  # what our models are called there
+        self.card: Mapping[str, Any] | None = None  # its own entry for one of them
         self._failures = 0
         self._load = WorkerLoad()
         self._load_at_s = 0.0
@@ -48,17 +54,39 @@ class Worker:
 
     def answered(self) -> None:
         self._failures = 0
-        self.up = True
+        self.has_answered = True
+        if not self.up:
+            self.up = True
+            log.warning("worker %s is up again", self.url)
 
-    def failed_probe(self) -> None:
+    def failed_probe(self, why: str) -> None:
         self._failures += 1
         if self._failures >= FAILURES_TO_GO_DOWN:
-            self.up = False
+            self._goes_down(why)
 
-    def unreachable(self) -> None:
-        """No connection: down at once. The next probe that succeeds brings it back."""
+    def unreachable(self, why: str) -> None:
+        """A request found no connection: down at once. The next good probe brings it back."""
         self._failures = max(self._failures, FAILURES_TO_GO_DOWN)
-        self.up = False
+        self._goes_down(why)
+
+    def serves(self, cards: Sequence[Mapping[str, Any]]) -> None:
+        """Takes note of the models that it says it serves."""
+        ours = [card for card in cards if card["id"] in self.upstream_names]
+        self.card = next(iter(ours), {})
+        if not ours:
+            served = ", ".join(card["id"] for card in cards) or "no model"
+            self.complains(f"it serves {served}, not {' or '.join(sorted(self.upstream_names))}")
+
+    def complains(self, why: str) -> None:
+        """It lives, but not for us: logged once, since it stays so until somebody mends it."""
+        if not self._complained:
+            self._complained = True
+            log.warning("worker %s: %s", self.url, why)
+
+    def _goes_down(self, why: str) -> None:
+        if self.up:
+            self.up = False
+            log.warning("worker %s is down: %s", self.url, why)
 
     def report(self, load: WorkerLoad, now_s: float) -> None:
         self._load, self._load_at_s = load, now_s
@@ -109,13 +137,15 @@ class Model:
         )
 
     @property
-    def is_up(self) -> bool:
-        return any(worker.up for pool in self.pools for worker in pool.workers)
+    def is_ready(self) -> bool:
+        """Whether some worker of it is known to be up, and not only believed to be."""
+        workers = (worker for pool in self.pools for worker in pool.workers)
+        return any(worker.up and worker.has_answered for worker in workers)
 
     def card(self) -> Mapping[str, Any]:
         """What some worker says of the model; empty before one was asked."""
         cards = (worker.card for pool in self.pools for worker in pool.workers)
-        return next((card for card in cards if card is not None), {})
+        return next((card for card in cards if card), {})
 
 
 class Fleet:
@@ -140,13 +170,11 @@ class Fleet:
             worker.upstream.close()
 
     def _model(self, model: ModelSettings, settings: Settings) -> Model:
-        pools = tuple(
-            Pool(pool, tuple(self._worker(worker, settings.timeouts) for worker in pool.workers))
-            for pool in model.pools
-        )
-        return Model(model, pools)
+        def worker(of: WorkerSettings) -> Worker:
+            if of.url not in self.workers:
+                self.workers[of.url] = Worker(of, settings.timeouts, self._turns)
+            self.workers[of.url].upstream_names.add(model.upstream_name)
+            return self.workers[of.url]
 
-    def _worker(self, worker: WorkerSettings, timeouts: Timeouts) -> Worker:
-        if worker.url not in self.workers:
-            self.workers[worker.url] = Worker(worker, timeouts, self._turns)
-        return self.workers[worker.url]
+        pools = (Pool(pool, tuple(map(worker, pool.workers))) for pool in model.pools)
+        return Model(model, tuple(pools))

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
+from paceline.core.rules import Condition
 from paceline.settings.conditions import conditions
 from paceline.settings.fields import is_loopback, worker_url
 from paceline.settings.names import EACH, Names, find, names_in, texts
@@ -96,6 +97,19 @@ def _check_models(data: Any, problems: Problems) -> None:
         for at, raw in find(model, "pools", EACH, "speculation", path=path):
             if isinstance(raw, dict):
                 check_speculation(raw, at, problems)
+    _check_worker_keys(data, problems)
+
+
+def _check_worker_keys(data: Any, problems: Problems) -> None:
+    """Models may share a worker, which then is one worker and has one key."""
+    first: dict[str, tuple[Path, Any]] = {}
+    for path, worker in find(data, "models", EACH, "pools", EACH, "workers", EACH):
+        for _, url in _normal(texts(worker, "url", path=path)):
+            key = worker.get("key") or None
+            other, its_key = first.setdefault(url, (path, key))
+            if key != its_key and other[:2] != path[:2]:
+                message = f"the same worker as {dotted(other)} with another key; a worker has one"
+                problems.add((*path, "key"), message)
 
 
 def _normal(urls: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
@@ -131,19 +145,47 @@ def _check_rules(data: Any, names: Names, problems: Problems) -> None:
     _refuse_duplicates("rule name", named, problems)
     for path, rule in rules:
         when, then = rule.get("when"), rule.get("then")
-        if isinstance(when, dict):
-            conditions(when, (*path, "when"), names, problems)
+        read = conditions(when, (*path, "when"), names, problems) if isinstance(when, dict) else ()
+        models = _models_for(read, names)
         if isinstance(then, dict):
-            _check_then(then, (*path, "then"), _pools_for(when, names), problems)
+            _check_then(then, (*path, "then"), _pools_of(models, names), problems)
+            _check_forbidden(then, path, models, names, problems)
 
 
-def _pools_for(when: Any, names: Names) -> tuple[str, ...]:
-    """The pools that a rule may name: of the models it is written for, else of all."""
-    written = texts(when, "model") + texts(when, "model", EACH)
-    models = [name for _, name in written if name in names.models]
-    if not models:
-        return names.all_pools
-    return tuple(dict.fromkeys(pool for name in models for pool in names.pools_of(name)))
+def _models_for(when: Iterable[Condition], names: Names) -> tuple[int, ...]:
+    """The models that a rule may apply to, by their places in the file."""
+    asked = [condition for condition in when if condition.field == "model"]
+    return tuple(
+        dict.fromkeys(
+            index
+            for name, index in names.models.items()
+            if all((name in condition.any_of) != condition.negate for condition in asked)
+        )
+    )
+
+
+def _pools_of(models: Iterable[int], names: Names) -> tuple[str, ...]:
+    """The pools that a rule for these models may name; one that is for none may name any."""
+    pools = (pool for index in models for pool in names.pools[index])
+    return tuple(dict.fromkeys(pools)) or names.all_pools
+
+
+def _check_forbidden(
+    then: dict[str, Any], path: Path, models: tuple[int, ...], names: Names, problems: Problems
+) -> None:
+    """A rule may not forbid all pools of a model: for that model it would always be passed over."""
+    asked = [(*path, "when", "model"), (*path, "when", "not", "model")]
+    if any(map(problems.has_within, asked)):  # then it may well be for other models
+        return
+    forbidden = {name for _, name in texts(then, "forbid") + texts(then, "forbid", EACH)}
+    for index in models:
+        if names.pools[index] and forbidden.issuperset(names.pools[index]):
+            model = problems.show(("models", index, "name"), names.first_name(index))
+            other = ", or have when leave that model out" if len(models) > 1 else ""
+            message = (
+                f"forbids every pool of model {model}, where it could then never be carried out"
+            )
+            problems.add((*path, "then", "forbid"), f"{message}; leave a pool out{other}")
 
 
 def _check_then(

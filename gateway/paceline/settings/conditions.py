@@ -4,7 +4,8 @@
     workload: [edit, code]              is one of these
     workload: {not: chat}               is not that (nor any of a list)
     not: {workload: chat, stream: true} none of these holds
-    copy_ratio: ">=0.6"                 a comparison: >= <= > < == !=; a plain number is equality
+    copy_ratio: ">=0.6"                 a comparison, in quotes: >= <= > <
+    max_tokens: 256                     of whole numbers also == (as a plain number is) and !=
     header: {x-tier: batch}             that header has that value (a list: one of them)
     header: {x-tier: true}              that header is there; false: it is not
     response_format: true               some format is asked for (false: none); or its name
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 from paceline.core.rules import FIELDS, Comparison, Condition
 from paceline.core.types import Endpoint, Priority, Workload
@@ -155,25 +156,41 @@ def _header_value(value: Any) -> Wanted:
     raise _Wrong("must be the header's text in quotes, true (it is there) or false, not {}")
 
 
-def _number(low: float, high: float) -> Callable[[Any], Wanted]:
-    def read(value: Any) -> Wanted:
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A number from 0 to `high`. Only a whole one is ever met exactly; a ratio is measured, and
+    next to never the very number that was written."""
+
+    high: float
+    whole: bool
+
+    def __call__(self, value: Any) -> Wanted:
         wanted = _comparison(value) if isinstance(value, str) else value
         number = wanted.value if isinstance(wanted, Comparison) else wanted
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise _Wrong('must be a number or a comparison such as ">=0.6", not {}')
-        if not low <= number <= high or number == inf:
-            upto = f" and at most {high:g}" if high < inf else ""
-            raise _Wrong(f"must compare with at least {low:g}{upto}, not {{}}")
-        return wanted
+            what = "a whole number or a comparison" if self.whole else "a comparison"
+            raise _Wrong(f'must be {what} such as "{self._example}", not {{}}')
+        if not 0 <= number <= self.high or number == inf:
+            upto = f" and at most {self.high:g}" if self.high < inf else ""
+            raise _Wrong(f"must compare with at least 0{upto}, not {{}}")
+        if _is_exact(wanted) and not (self.whole and number % 1 == 0):
+            raise _Wrong(f'{{}} would have to be met exactly; write for example "{self._example}"')
+        return cast(Wanted, wanted)
 
-    return read
+    @property
+    def _example(self) -> str:
+        return ">=1000" if self.whole else ">=0.5"
 
 
-def _comparison(text: str) -> Comparison:
+def _is_exact(wanted: Any) -> bool:
+    return not isinstance(wanted, Comparison) or wanted.sign in ("==", "!=")
+
+
+def _comparison(text: str) -> Comparison | None:
     try:
         return Comparison.parse(text)
     except ValueError:
-        raise _Wrong('must be a number or a comparison such as ">=0.6", not {}') from None
+        return None
 
 
 _READERS: Mapping[str, Callable[[Any], Wanted]] = {
@@ -183,8 +200,8 @@ _READERS: Mapping[str, Callable[[Any], Wanted]] = {
     "response_format": _response_format,
     "tools": _yes_or_no,
     "stream": _yes_or_no,
-    "copy_ratio": _number(0, 1),
-    "label_confidence": _number(0, 1),
-    "prompt_chars": _number(0, inf),
-    "max_tokens": _number(0, inf),
+    "copy_ratio": _Number(high=1, whole=False),
+    "label_confidence": _Number(high=1, whole=False),
+    "prompt_chars": _Number(high=inf, whole=True),
+    "max_tokens": _Number(high=inf, whole=True),
 }

@@ -9,6 +9,7 @@ so it prefers the fewest. Where that is wrong a configuration file with methods 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from paceline.core.rules import Action, Condition, Rule
 from paceline.core.types import Speculation, Workload
 from paceline.errors import ConfigurationError
 from paceline.settings.fields import worker_url
+from paceline.settings.problems import quoted
 from paceline.settings.values import ModelSettings, PoolSettings, Settings, WorkerSettings
 
 
@@ -38,7 +40,8 @@ def worker_address(text: str) -> str:
     try:
         return worker_url(text)
     except ValueError as error:
-        raise ConfigurationError(f"--worker: {error}") from None
+        typed = re.sub(r"//.*@", "//…@", text, flags=re.DOTALL)  # without a password
+        raise ConfigurationError(f"--worker {quoted(typed)}: {error}") from None
 
 
 def discovered_settings(workers: Sequence[DiscoveredWorker]) -> Settings:

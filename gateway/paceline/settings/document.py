@@ -17,7 +17,8 @@ from typing import Any
 
 import yaml
 
-from paceline.settings.problems import Path, Problems
+from paceline.settings.problems import WRITE_NULL, Path, Problems
+from paceline.settings.syntax import Failure, explained, index_of, line_of, misread_comparison
 
 MAX_BYTES = 256 * 1024
 """A large fleet's file is a few KiB; the parser needs seconds for a MiB."""
@@ -58,7 +59,10 @@ class _Reader:
     """Reads the parser's events, which still know what was written, where its nodes do not."""
 
     def __init__(self, text: str, problems: Problems) -> None:
+        self._source = text
         self._problems = problems
+        self._last: yaml.ScalarEvent | None = None
+        self._spread: yaml.ScalarEvent | None = None  # the last over several lines
         try:
             self._parser = yaml.SafeLoader(text)
         except yaml.reader.ReaderError as error:
@@ -80,12 +84,25 @@ class _Reader:
         try:
             event: yaml.Event = self._parser.get_event()  # type: ignore[no-untyped-call]
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            raise _Unreadable(mark.line + 1 if mark else 1, _syntax(error)) from None
+            raise _Unreadable(*self._explained(error)) from None
         except (ValueError, OverflowError):  # PyYAML, from "\U99999999" or a huge %YAML version
             line = self._parser.get_mark().line + 1
             raise _Unreadable(line, "an escape or number out of range") from None
+        if isinstance(event, yaml.ScalarEvent):
+            self._last = event
+            self._spread = event if _is_spread(event) else self._spread
         return event
+
+    def _explained(self, error: yaml.MarkedYAMLError) -> tuple[int, str]:
+        marks = self._parser.marks
+        failure = Failure(
+            error=error,
+            text=self._source,
+            last=self._last,
+            spread=self._spread,
+            around=marks[-1] if marks else None,
+        )
+        return explained(failure)
 
     def _value(self, event: yaml.Event, path: Path) -> Any:
         self._problems.lines.setdefault(path, _line(event))
@@ -136,11 +153,17 @@ class _Reader:
         return self._text(event, (*path, event.value))
 
     def _scalar(self, event: yaml.ScalarEvent, path: Path) -> Any:
+        if event.style == ">" and not event.value:
+            misread = misread_comparison(self._source, index_of(event.start_mark))
+            if misread is not None:
+                self._refuse(event, path, misread)
         if not _is_plain(event):
             return self._text(event, path)
         if _AMBIGUOUS.match(event.value):
             shown = self._problems.show(path, event.value)
-            self._refuse(event, path, f"YAML readers disagree about {shown}; {_advice(event)}")
+            self._refuse(
+                event, path, f"YAML readers disagree about {shown}; {_advice(event, path)}"
+            )
             return event.value
         return _plain(self._text(event, path))
 
@@ -174,22 +197,24 @@ def _is_plain(event: yaml.Event) -> bool:
     return isinstance(event, yaml.ScalarEvent) and event.style in (None, "")
 
 
-def _advice(event: yaml.ScalarEvent) -> str:
+def _is_spread(event: yaml.ScalarEvent) -> bool:
+    """Whether a scalar goes over several lines without being a block of text."""
+    is_block = event.style in ("|", ">")
+    return not is_block and line_of(event.start_mark) < line_of(event.end_mark)
+
+
+def _advice(event: yaml.ScalarEvent, path: Path) -> str:
+    if event.value[0].isalpha() and path[-1:] == ("speculation",):
+        return WRITE_NULL
     if event.value[0].isalpha():
         return "write true or false, or quote it if it is text"
     return "write a plain decimal number, or quote it if it is text"
 
 
 def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 1
+    return line_of(event.start_mark)
 
 
 def _code(error: yaml.reader.ReaderError) -> int:
     character = error.character
     return ord(character) if isinstance(character, str) else int(character)
-
-
-def _syntax(error: yaml.MarkedYAMLError) -> str:
-    what = error.problem or error.context or "cannot be understood"
-    around = f" ({error.context})" if error.context and error.problem else ""
-    return f"not valid YAML: {what}{around}"

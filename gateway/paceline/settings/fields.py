@@ -20,7 +20,9 @@ _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]{0,252}[A-Za-z0-9_])?\Z")
 _SECRET = re.compile(r"[\x21-\x7e]{1,512}\Z")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}\Z")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}\Z")
-_URL = re.compile(r"(?P<scheme>https?)://(?P<host>\[[^\]]*\]|[^:\[\]]*)(:(?P<port>[0-9]{1,5}))?\Z")
+_URL = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<rest>.*)\Z", re.I | re.DOTALL)
+_AUTHORITY = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]]*)(:(?P<port>[^:]*))?\Z")
+_PORT = re.compile(r"[0-9]{1,5}\Z")
 
 
 class Section(BaseModel):
@@ -57,7 +59,20 @@ def one_of(what: str, choices: Iterable[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def not_yet(*allowed: Any) -> BeforeValidator:
+class NotOffered(BeforeValidator):
+    """On a key that is known only to be refused: no message may propose it."""
+
+
+def offered(section: type[BaseModel]) -> tuple[str, ...]:
+    """The keys of `section` that can be used."""
+    return tuple(
+        name
+        for name, field in section.model_fields.items()
+        if not any(isinstance(item, NotOffered) for item in field.metadata)
+    )
+
+
+def not_yet(*allowed: Any) -> NotOffered:
     """For a key whose behaviour does not exist: nothing but the values that say so."""
 
     def check(value: Any) -> Any:
@@ -66,7 +81,7 @@ def not_yet(*allowed: Any) -> BeforeValidator:
         only = f"; it can only be {' or '.join(map(_yaml, allowed))}" if allowed else ""
         raise refused(f"not in this version{only}")
 
-    return BeforeValidator(check)
+    return NotOffered(check)
 
 
 def _yaml(value: Any) -> str:
@@ -98,31 +113,51 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def worker_url(text: str) -> str:
-    """`text` as `scheme://host[:port]`, in lower case and without a slash at the end."""
-    normal = text.removesuffix("/").lower()
-    found = _URL.match(normal)
-    if found is None or not _is_url_host(found["host"]) or not _is_port(found["port"]):
-        raise must(f"must be http(s)://host[:port]{_excess(normal)}")
-    return normal
+    """`text` as `scheme://host[:port]`: in lower case, IPv6 in its short form, no slash at the end.
+
+    Raises PydanticCustomError, a ValueError, that says what exactly is wrong.
+    """
+    found = _URL.match(text)
+    if found is None:
+        raise must("must begin with http:// or https://")
+    _refuse_excess(found["authority"], found["rest"])
+    parts = _AUTHORITY.match(found["authority"])
+    if parts is None:
+        raise must("must have one colon at most, before the port, and an IPv6 address in brackets")
+    return f"{found['scheme'].lower()}://{_url_host(parts['host'])}{_url_port(parts['port'])}"
 
 
-def _is_url_host(text: str) -> bool:
-    inner = text.removeprefix("[").removesuffix("]")
-    return is_host(inner) and (":" in inner) == (inner != text)
-
-
-def _is_port(digits: str | None) -> bool:
-    return digits is None or 1 <= int(digits) <= 65535
-
-
-def _excess(url: str) -> str:
-    """What a URL has too much, so that the message can name it."""
-    authority, slash, _ = url.partition("://")[2].partition("/")
+def _refuse_excess(authority: str, rest: str) -> None:
+    """What a URL may have and a worker's address may not."""
     if "@" in authority:
-        return " without a user or password (a worker's key has its own field)"
-    if "?" in url or "#" in url:
-        return " without a query or fragment"
-    return " without a path (the gateway adds /v1/… itself)" if slash else ""
+        excess = "a user or password (its key has a field of its own in the configuration)"
+    elif "?" in rest or "#" in rest:
+        excess = "a query or fragment"
+    elif rest not in ("", "/"):
+        excess = "a path (the gateway adds /v1/… itself)"
+    else:
+        return
+    raise must(f"must be http(s)://host[:port] without {excess}")
+
+
+def _url_host(text: str) -> str:
+    inner = text.removeprefix("[").removesuffix("]")
+    if inner != text:
+        address = _address(inner)
+        if address is None or address.version != 6:
+            raise must("must have an IPv6 address between its brackets")
+        return f"[{address}]"
+    if not is_host(text):
+        raise must("must have a host name or address after ://")
+    return text.lower()
+
+
+def _url_port(digits: str | None) -> str:
+    if digits is None:
+        return ""
+    if not _PORT.match(digits) or not 1 <= int(digits) <= 65535:
+        raise must("must have a port from 1 to 65535 after the colon")
+    return f":{int(digits)}"
 
 
 def _no_key(text: str | None) -> str | None:

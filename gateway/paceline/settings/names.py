@@ -50,6 +50,10 @@ class Names:
         index = 0 if model is None else self.models[model]
         return self.pools[index] if self.pools else ()
 
+    def first_name(self, index: int) -> str:
+        """The name of the model at that place in the file, or an alias if it has none."""
+        return next(name for name, place in self.models.items() if place == index)
+
     @property
     def all_pools(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for pools in self.pools for name in pools))

@@ -21,6 +21,8 @@ from paceline.errors import ConfigurationError
 
 Path = tuple[str | int, ...]
 
+WRITE_NULL = "write null for a pool that does not speculate"
+
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _SHOWN_CHARS = 60
 _LISTED = 12
@@ -48,14 +50,18 @@ class Problems:
     def has(self, path: Path) -> bool:
         return path in self._found
 
+    def has_within(self, path: Path) -> bool:
+        """Whether there is a problem at `path` or anywhere below it."""
+        return any(found[: len(path)] == path for found in self._found)
+
     def show(self, path: Path, value: Any) -> str:
         """`value` as a message may print it: short, on one line, and never a secret."""
         if path in self.variables:
             return f"the text that ${{{self.variables[path]}}} holds"
-        if _is_secret(path) or (isinstance(value, str) and "@" in value and "://" in value):
-            return "the value given"
         if isinstance(value, dict | list):
             return "a mapping" if isinstance(value, dict) else "a list"
+        if _is_secret(path) or (isinstance(value, str) and "@" in value and "://" in value):
+            return "the value given"
         return quoted(value)
 
     def in_file_order(self) -> tuple[str, ...]:
@@ -114,5 +120,7 @@ def nearest(value: object, choices: Iterable[str]) -> str | None:
 
 
 def _is_secret(path: Path) -> bool:
-    holder = path[0] in ("auth", "admin") or "workers" in path if path else False
-    return holder and path[-1] in ("key", "key_sha256")
+    """Also what stands where keys belong, and is none by its shape: `keys: [sk-…]`."""
+    if path and path[0] in ("auth", "admin"):
+        return path[-1] not in ("name", "debug", "open", "host", "port", "writable")
+    return "workers" in path and path[-1] == "key"

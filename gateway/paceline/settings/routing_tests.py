@@ -6,25 +6,19 @@ Every worker counts as up and idle: a test says where a request belongs, not wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
-from typing import TypeVar
 
+from paceline.core.caller import caller_of
 from paceline.core.decide import decide
-from paceline.core.features import conversation_key, measure, view_of
+from paceline.core.features import measure, view_of
 from paceline.core.types import (
-    Caller,
     Decision,
     ModelSnapshot,
     PoolSnapshot,
-    Priority,
     RequestView,
     WorkerSnapshot,
-    Workload,
 )
 from paceline.errors import PacelineError
 from paceline.settings.values import ModelSettings, RoutingTest, Settings
-
-Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def failed_tests(settings: Settings, *, file: str = "config") -> tuple[str, ...]:
@@ -40,7 +34,7 @@ def failed_tests(settings: Settings, *, file: str = "config") -> tuple[str, ...]
 def _failure(test: RoutingTest, settings: Settings) -> str | None:
     try:
         decision = _decide(test, settings)
-    except (PacelineError, ValueError) as error:
+    except PacelineError as error:
         return f"expected {_expected(test)}, got an error: {error}"
     got = f"workload {decision.classification.workload}, pool {decision.pool}"
     fits = test.expect_workload in (None, decision.classification.workload)
@@ -52,28 +46,13 @@ def _failure(test: RoutingTest, settings: Settings) -> str | None:
 def _decide(test: RoutingTest, settings: Settings) -> Decision:
     view = view_of(test.endpoint, {"model": settings.models[0].name, **test.request})
     model = _asked_for(view, settings.models)
-    return decide(measure(view), _caller(test, view), _all_up(model), settings.rules)
+    caller = caller_of(view, test.request, test.headers, key_name=test.key, model=model.name)
+    return decide(measure(view), caller, _all_up(model), settings.rules)
 
 
 def _asked_for(view: RequestView, models: Iterable[ModelSettings]) -> ModelSettings:
     """Names were checked when the settings were built."""
     return next(model for model in models if view.model in (model.name, *model.aliases))
-
-
-def _caller(test: RoutingTest, view: RequestView) -> Caller:
-    priority = _header(test, "x-paceline-priority", Priority)
-    return Caller(
-        key_name=test.key,
-        headers=test.headers,
-        workload=_header(test, "x-paceline-workload", Workload),
-        priority=Priority.INTERACTIVE if priority is None else priority,
-        conversation=conversation_key(view, test.request, test.headers),
-    )
-
-
-def _header(test: RoutingTest, name: str, choices: type[Choice]) -> Choice | None:
-    """A choice made by header. Raises ValueError for one that there is not, a caller's 400."""
-    return choices(test.headers[name]) if name in test.headers else None
 
 
 def _all_up(model: ModelSettings) -> ModelSnapshot:

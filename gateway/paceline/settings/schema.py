@@ -28,7 +28,7 @@ from paceline.settings.fields import (
     one_of,
     refused,
 )
-from paceline.settings.speculation import SpeculationSection
+from paceline.settings.speculation import SpeculationSection, null_or_section
 
 
 class ListenSection(Section):
@@ -65,7 +65,7 @@ class WorkerSection(Section):
 
 class PoolSection(Section):
     name: Name
-    speculation: SpeculationSection | None = None
+    speculation: Annotated[SpeculationSection | None, BeforeValidator(null_or_section)] = None
     workers: Annotated[list[WorkerSection], Field(min_length=1)]
     max_num_seqs: Annotated[int, Field(ge=1)] | None = None
 

@@ -16,7 +16,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from paceline.core.types import Speculation
-from paceline.settings.fields import Section, one_of, refused
+from paceline.settings.fields import NotOffered, Section, must, one_of, refused
+from paceline.settings.problems import WRITE_NULL
 
 LOOKUP = frozenset({"ngram", "ngram_gpu"})
 WITH_DRAFT = frozenset({"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"})
@@ -64,7 +65,22 @@ REMOVED_KEYS: Mapping[str, str] = {
 """Keys of older vLLM versions and of its documentation, each with what replaced it."""
 
 
+def says_none(value: Any) -> bool:
+    """Whether `value` looks like someone's word for no speculation."""
+    words = ("none", "off", "no", "false", "disabled", "plain")
+    return value is False or (isinstance(value, str) and value.lower() in words)
+
+
+def null_or_section(value: Any) -> Any:
+    """For a pool's `speculation`, ahead of its section."""
+    if says_none(value):
+        raise must(WRITE_NULL)
+    return value
+
+
 def _method(value: Any) -> Any:
+    if value is None or says_none(value):
+        raise refused("needs a method; write speculation: null for a pool that does not speculate")
     if not isinstance(value, str):
         return value
     if value in _REFUSED_METHODS:
@@ -92,7 +108,7 @@ def _trap(value: Any) -> Any:
 
 Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
-NotServed = Annotated[None, BeforeValidator(_not_for_serving)]
+NotServed = Annotated[None, NotOffered(_not_for_serving)]
 
 
 class SpeculationSection(Section):
@@ -109,7 +125,7 @@ class SpeculationSection(Section):
     suffix_decoding_max_spec_factor: Annotated[float, Field(ge=0)] | None = None
     suffix_decoding_min_token_prob: Annotated[float, Field(ge=0, le=1)] | None = None
     draft_tensor_parallel_size: Count | None = None
-    tensor_parallel_size: Annotated[None, BeforeValidator(_trap)] = None
+    tensor_parallel_size: Annotated[None, NotOffered(_trap)] = None
     quantization: str | None = None
     moe_backend: str | None = None
     attention_backend: str | None = None

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from paceline.settings.fields import offered
 from paceline.settings.problems import Path, Problems, nearest
 from paceline.settings.schedule import schedule_problems
 from paceline.settings.speculation import LOOKUP, METHODS, WITH_DRAFT, SpeculationSection
@@ -54,7 +55,7 @@ def check_speculation(raw: Mapping[str, Any], path: Path, problems: Problems) ->
     """Checks what is well-formed; keys that have a problem of their own are left out."""
     keys = {key: value for key, value in raw.items() if not problems.has((*path, key))}
     section = SpeculationSection.model_validate({"method": METHODS[0], **keys})
-    misspelt = {nearest(key, SpeculationSection.model_fields) for key in raw.keys() - keys.keys()}
+    misspelt = {nearest(key, offered(SpeculationSection)) for key in raw.keys() - keys.keys()}
     for key, message in _faults(section, knows_method="method" in keys):
         if key not in misspelt:
             problems.add((*path, key), message)

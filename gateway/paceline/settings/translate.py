@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from paceline.settings.fields import offered
 from paceline.settings.problems import Path, Problems, did_you_mean, nearest
 from paceline.settings.schema import FileSection
 from paceline.settings.speculation import REMOVED_KEYS
@@ -29,6 +30,17 @@ _MUST = {
     "less_than_equal": "must be at most {le:g}",
     "must": "{text}",
 }
+
+_SUCH_AS = {
+    "models": "{name: …, pools: […]}",
+    "pools": '{name: plain, workers: [{url: "http://…"}]}',
+    "workers": '{url: "http://…"}',
+    "keys": '{name: team-a, key: "${TEAM_A_KEY}"}',
+    "speculation": "{method: ngram, num_speculative_tokens: 5}",
+    "rules": "{when: {workload: edit}, then: {prefer: …}}",
+    "tests": "{request: {…}, expect: {pool: …}}",
+}
+"""What a mapping looks like, by the key that holds it or the list of such."""
 
 
 def validate(data: Any, problems: Problems) -> FileSection | None:
@@ -54,7 +66,8 @@ def _message(error: ErrorDetails, path: Path, problems: Problems) -> str:
     kind = error["type"]
     if kind in _MUST:
         hint = "; put it in quotes" if _is_unquoted(error) else ""
-        return f"{_MUST[kind].format(**context)}, not {problems.show(path, error['input'])}{hint}"
+        must = _MUST[kind].format(**context) + _such_as(kind, path)
+        return f"{must}, not {problems.show(path, error['input'])}{hint}"
     if kind == "extra_forbidden":
         return _unknown_key(path)
     if kind == "choice":
@@ -67,6 +80,14 @@ def _message(error: ErrorDetails, path: Path, problems: Problems) -> str:
         "missing": "required, but missing",
         "too_short": "must have at least one entry",
     }.get(kind, "is not valid")
+
+
+def _such_as(kind: str, path: Path) -> str:
+    holder = next((step for step in reversed(path) if isinstance(step, str)), "")
+    example = _SUCH_AS.get(holder)
+    if example is None or kind not in ("model_type", "list_type"):
+        return ""
+    return f" such as {f'[{example}]' if kind == 'list_type' else example}"
 
 
 def _is_unquoted(error: ErrorDetails) -> bool:
@@ -85,12 +106,12 @@ def _meant(path: Path) -> Path:
 
 
 def _keys_beside(path: Path) -> tuple[str, ...]:
-    """The keys that could stand where `path` ends."""
+    """The keys that can be used where `path` ends."""
     section: type[BaseModel] = FileSection
     for step in path[:-1]:
         if isinstance(step, str):
             section = _section_in(section.model_fields[step].annotation) or section
-    return tuple(section.model_fields)
+    return offered(section)
 
 
 def _section_in(annotation: Any) -> type[BaseModel] | None:

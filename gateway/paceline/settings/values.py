@@ -92,9 +92,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """All in seconds: `connect_s` to a worker; `hold_status_s` at most before 200 is committed;
-    `first_byte_s` to a worker's first byte of answer; `between_bytes_s` from one read to the next;
-    `shutdown_s` for running streams to end after SIGTERM."""
+    """All in seconds.
+
+    `connect_s` to a worker; `hold_status_s` at most before 200 is committed; `first_byte_s` to a
+    worker's first byte of answer; `between_bytes_s` from one read to the next, of a worker's answer
+    or a client's body, and for a client that reads nothing; `shutdown_s` for running streams to end
+    after SIGTERM.
+    """
 
     connect_s: float = 5.0
     hold_status_s: float = 10.0

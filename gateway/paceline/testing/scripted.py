@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
+import struct
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +29,9 @@ class End(Enum):
 Step = bytes | float | End
 """Bytes are written at once, a number is a pause in seconds."""
 Script = Sequence[Step]
+
+
+MODELS = b'{"object":"list","data":[{"id":"up","object":"model","max_model_len":2048}]}'
 
 
 @dataclass
@@ -50,7 +55,7 @@ class Seen:
 class ScriptedWorker:
     """Plays the next script for each generating request, the last one for ever after.
 
-    Health, metrics and models are answered as a healthy plain worker would, unless `silent`.
+    GET is answered as a healthy plain worker would: health, `metrics`, `models`.
     """
 
     def __init__(self, *scripts: Script) -> None:
@@ -62,6 +67,8 @@ class ScriptedWorker:
         self.seen: list[Seen] = []
         self.num_connections = 0
         self.metrics = b""
+        self.models = MODELS
+        self.models_status = 200
 
     @property
     def url(self) -> str:
@@ -86,7 +93,7 @@ class ScriptedWorker:
         assert self._server is not None
         self._server.close()
         for writer in self._connections:
-            writer.transport.abort()
+            _reset(writer)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.num_connections += 1
@@ -97,8 +104,8 @@ class ScriptedWorker:
         task.add_done_callback(self._tasks.discard)
         try:
             while (seen := await _read_request(reader)) is not None:
-                if seen.path in _ROUTINE and seen.method == "GET":
-                    writer.write(response(_ROUTINE[seen.path] or self.metrics))
+                if seen.method == "GET":
+                    writer.write(self._routine(seen.path))
                     continue
                 self.seen.append(seen)
                 script = self._scripts[0] if len(self._scripts) == 1 else self._scripts.popleft()
@@ -109,6 +116,11 @@ class ScriptedWorker:
         finally:
             self._connections.discard(writer)
             writer.close()
+
+    def _routine(self, path: str) -> bytes:
+        if path == "/v1/models":
+            return response(self.models, status=self.models_status)
+        return response(self.metrics if path == "/metrics" else b" ")
 
     async def _play(
         self, script: Script, seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -139,15 +151,15 @@ class ScriptedWorker:
         if end is End.HANG:
             await asyncio.wait([left], timeout=30)
         elif end is End.RESET:
-            writer.transport.abort()
+            _reset(writer)
         return False
 
 
-_ROUTINE: dict[str, bytes] = {
-    "/health": b" ",
-    "/metrics": b"",
-    "/v1/models": b'{"object":"list","data":[{"id":"up","object":"model","max_model_len":2048}]}',
-}
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """RST instead of FIN: what a client sees when a process dies with its answer half sent."""
+    linger = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    writer.transport.abort()
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Seen | None:

@@ -109,7 +109,7 @@ def faults(outcome: Outcome, settings: Settings, direct: tuple[str, dict[str, in
         f"it was taken for {outcome.explained['workload']}": (
             outcome.explained["workload"] == wanted.value
         ),
-        f"it went to pool {pool.name}": _suits(pool, wanted),
+        f"it went to pool {pool.name}, not to {_SUITABLE[wanted]}": _suits(pool, wanted),
         "its text is not the worker's own": outcome.text == text,
         "its text is empty": bool(outcome.text),
         f"its usage is {outcome.usage}, the worker's own {usage}": outcome.usage == usage,
@@ -125,7 +125,7 @@ def lines(outcome: Outcome) -> str:
     return (
         f"[bold]{said['workload']:<5} → {said['pool']}[/bold]"
         f"  ({said['reason']}{' ' + said['rule'] if said['rule'] else ''})\n"
-        f"        {said['label_confidence']:.0%} sure, by {', '.join(said['because'])}\n"
+        f"        {said['label_confidence']:.0%} sure, by {', '.join(said['because'][:3])}\n"
         f"        {tokens}, {drafted}; first after {outcome.ttft_s * 1000:.0f} ms, "
         f"all in {outcome.total_s:.2f} s"
     )
@@ -145,13 +145,9 @@ async def show(base_url: str, settings: Settings, console: Console) -> list[Outc
 
 def curl_line(base_url: str, model: str) -> str:
     """A line for the shell that streams one edit and shows the headers that say where it went."""
-    body = {
-        "model": model,
-        "stream": True,
-        "messages": [
-            {"role": "user", "content": "Fix the typos and return the text: teh quick brwon fox"}
-        ],
-    }
+    content = "Fix the spelling and return the text: Teh captain beleived it untill noon."
+    messages = [{"role": "user", "content": content}]
+    body = {"model": model, "stream": True, "messages": messages}
     return (
         f"curl -isN {base_url}/v1/chat/completions -H 'content-type: application/json' "
         f"-H 'x-paceline-explain: 1' -d '{json.dumps(body)}'"
@@ -165,6 +161,13 @@ def _request(model: str, example: Example) -> dict[str, Any]:
         "max_tokens": example.max_tokens,
         "temperature": 0,
     }
+
+
+_SUITABLE = {
+    Workload.EDIT: "an n-gram or suffix pool",
+    Workload.CODE: "a pool with a trained head or draft model",
+    Workload.CHAT: "a plain pool",
+}
 
 
 def _suits(pool: PoolSettings, workload: Workload) -> bool:

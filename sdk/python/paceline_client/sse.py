@@ -11,7 +11,7 @@ Source: WHATWG HTML, "Server-sent events", parsing and interpreting an event str
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 MAX_EVENT_BYTES = 16 * 2**20
@@ -91,16 +91,32 @@ def event_data(block: bytes, *, first: bool = False) -> bytes | None:
 
 
 class SseParser:
-    """Bytes in any pieces to events; the pieces do not matter."""
+    """Bytes in any pieces to events; the pieces do not matter.
 
-    def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+    `on_comment` is told every comment, without its colon and one space, before the event in whose
+    block it stands.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_event_bytes: int = MAX_EVENT_BYTES,
+        on_comment: Callable[[str], object] | None = None,
+    ) -> None:
         self._splitter = SseSplitter(max_event_bytes=max_event_bytes)
+        self._on_comment = on_comment
         self._first = True
         self._last_id: str | None = None
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events that `data` completes. Raises SseError if one passes the bound."""
-        return [event for block in self._splitter.feed(data) if (event := self._event(block))]
+        return list(self.events(data))
+
+    def events(self, data: bytes) -> Iterator[SseEvent]:
+        """The same one by one, so that comments are told between events; to be taken to its end."""
+        for block in self._splitter.feed(data):
+            if event := self._event(block):
+                yield event
 
     @property
     def incomplete(self) -> bool:
@@ -112,6 +128,9 @@ class SseParser:
         if self._first:
             self._first = False
             block = block.removeprefix(_BOM)
+        if self._on_comment is not None and b":" in block:
+            for comment in _comments(block):
+                self._on_comment(comment)
         data: list[str] = []
         kind = ""
         retry_ms: int | None = None
@@ -139,3 +158,9 @@ def _fields(block: bytes) -> Iterator[tuple[bytes, bytes]]:
             continue
         name, _, value = line.partition(b":")
         yield name, value.removeprefix(b" ")
+
+
+def _comments(block: bytes) -> Iterator[str]:
+    for line in _LINE_END.split(block):
+        if line.startswith(b":"):
+            yield line[1:].removeprefix(b" ").decode("utf-8", "replace")

@@ -1,0 +1,235 @@
+"""`make bench-smoothing`: how smooth, at which delay, at which cost; ours beside the usual rules.
+
+On the hold-out half of the streams (`paceline.bench.streams`), at the engine layer: when each token
+is handed out, no screen involved. The optimum beside it knows all arrivals beforehand and spends
+the same greatest delay and end lag. Fails if what the SDK requires does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from paceline.bench.optimum import Score, score
+from paceline.bench.pacing_rules import RULES, ours
+from paceline.bench.streams import SPECULATING, RecordedStream, recordings, synthetic
+from paceline_client import Pacer, PacerOptions
+
+MAX_END_LAG_MS = 150.0
+MAX_RHO_SPEC = 1.15
+ROUNDING_MS = 1e-3
+NUM_SEEDS = 10
+WIDTH = 132
+LENGTHS = (25_000, 50_000, 100_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamClass:
+    """Streams that are told of together, never pooled with others."""
+
+    name: str
+    about: str
+    streams: tuple[RecordedStream, ...]
+
+
+def stream_classes(traces: Path, *, number: int, first_seed: int) -> list[StreamClass]:
+    """The classes of the table: from recordings `*-number`, and seeds from `first_seed` on."""
+    speculating = recordings(traces, number, SPECULATING)
+    plain = recordings(traces, number, ("plain",))
+    seeds = range(first_seed, first_seed + NUM_SEEDS)
+
+    def made(name: str, about: str, streams: list[RecordedStream]) -> StreamClass:
+        return StreamClass(name=name, about=about, streams=tuple(streams))
+
+    spec45 = [synthetic(seed, pass_ms=45, mean_tokens=2.5) for seed in seeds]
+    return [
+        made("spec45", "recorded, speculating, 45 ms passes",
+             [s.scaled_to(45) for s in speculating]),
+        made("spec120", "recorded, speculating, 120 ms passes",
+             [s.scaled_to(120) for s in speculating]),
+        made("plain45", "recorded, plain, 45 ms passes", [s.scaled_to(45) for s in plain]),
+        made("synthetic45", "45 ms passes of 2.5 tokens", spec45),
+        made("stall", "the same, 2 % stalls of 0.6-1.2 s",
+             [s.with_stalls(0.02, seed) for s, seed in zip(spec45, seeds, strict=True)]),
+        made("synthetic120", "120 ms passes of 4.5 tokens",
+             [synthetic(seed, pass_ms=120, mean_tokens=4.5, k=7) for seed in seeds]),
+    ]  # fmt: skip
+
+
+Scores = dict[str, dict[str, list[Score]]]
+
+
+def score_all(classes: list[StreamClass]) -> Scores:
+    """class → rule → a score for each stream."""
+    return {
+        one.name: {
+            name: [score(s.arrivals, rule(s), end_ms=s.end_ms) for s in one.streams]
+            for name, rule in RULES.items()
+        }
+        for one in classes
+    }
+
+
+def cpu_us_per_token(stream: RecordedStream, *, repeats: int = 5) -> float:
+    """CPU time of pacing one token, in µs; the least of some runs."""
+
+    def once() -> float:
+        began_s = time.process_time()
+        ours(stream)
+        return time.process_time() - began_s
+
+    return min(once() for _ in range(repeats)) * 1e6 / len(stream.arrivals)
+
+
+def cpu_us_per_char(text: str, num_chars: int, *, delta_chars: int = 4) -> float:
+    """CPU time of pacing one character of a long text without spaces, in µs."""
+    whole = text * (num_chars // len(text))
+    pacer, now_ms = Pacer(PacerOptions()), 0.0
+    began_s = time.process_time()
+    for start in range(0, len(whole), delta_chars):
+        now_ms += 5.0
+        pacer.push(whole[start : start + delta_chars], now_ms)
+        pacer.take(now_ms)
+    pacer.finish(now_ms)
+    pacer.take(now_ms + MAX_END_LAG_MS + 1)
+    return (time.process_time() - began_s) * 1e6 / len(whole)
+
+
+def costs() -> dict[str, Any]:
+    """CPU per token, and per character for ever longer texts: linear if it stays the same."""
+    texts = {"letters": "x", "emoji": "👨‍👩‍👧‍👦"}
+    return {
+        "us_per_token": cpu_us_per_token(synthetic(1, pass_ms=45, mean_tokens=2.5)),
+        "us_per_char": {
+            name: {str(length): cpu_us_per_char(text, length) for length in LENGTHS}
+            for name, text in texts.items()
+        },
+    }
+
+
+def headline(scores: Scores, cost: dict[str, Any]) -> dict[str, float]:
+    """The figures that are kept from run to run."""
+    spec = scores["spec45"]["ours"] + scores["spec120"]["ours"]
+    every = [one for by_rule in scores.values() for one in by_rule["ours"]]
+    return {
+        "rho_spec": round(median(one.rho for one in spec), 4),
+        "rho_stall": round(median(one.rho for one in scores["stall"]["ours"]), 4),
+        "mean_added_delay_ms_spec45": round(
+            median(one.mean_delay_ms for one in scores["spec45"]["ours"]), 2
+        ),
+        "max_end_lag_ms": round(max(one.end_lag_ms for one in every), 3),
+        "us_per_token_py": round(cost["us_per_token"], 2),
+    }
+
+
+def broken_promises(scores: Scores, figures: dict[str, float]) -> list[str]:
+    """What must hold and does not. That the text is equal, the rule has seen to itself."""
+    found = []
+    bound_ms = PacerOptions().max_delay_ms + ROUNDING_MS
+    for name, by_rule in scores.items():
+        for one in by_rule["ours"]:
+            if one.first_ms > ROUNDING_MS:
+                found.append(f"{name}: the first token waited {one.first_ms:.3f} ms")
+            if one.end_lag_ms > MAX_END_LAG_MS + ROUNDING_MS:
+                found.append(f"{name}: the end lagged {one.end_lag_ms:.3f} ms")
+            if one.max_delay_ms > bound_ms:
+                found.append(f"{name}: a token was delayed {one.max_delay_ms:.3f} ms")
+    if figures["rho_spec"] > MAX_RHO_SPEC:
+        found.append(f"rho_spec is {figures['rho_spec']}, over {MAX_RHO_SPEC}")
+    return found
+
+
+COLUMNS: list[tuple[str, Callable[[list[Score]], str]]] = [
+    ("rho", lambda scores: f"{median(one.rho for one in scores):.3f}"),
+    ("worst", lambda scores: f"{max(one.rho for one in scores):.2f}"),
+    ("rate CV", lambda scores: f"{median(one.rate_cv for one in scores):.2f}"),
+    ("gap CV", lambda scores: f"{median(one.gap_cv for one in scores):.2f}"),
+    ("p99 gap", lambda scores: f"{median(one.p99_gap_ms for one in scores):.0f}"),
+    ("mean delay", lambda scores: f"{median(one.mean_delay_ms for one in scores):.0f}"),
+    ("p95", lambda scores: f"{median(one.p95_delay_ms for one in scores):.0f}"),
+    ("max", lambda scores: f"{max(one.max_delay_ms for one in scores):.0f}"),
+    ("first", lambda scores: f"{max(one.first_ms for one in scores):.0f}"),
+    ("end lag", lambda scores: f"{max(one.end_lag_ms for one in scores):.0f}"),
+]
+
+
+def table(classes: list[StreamClass], scores: Scores) -> Table:
+    title = "hold-out streams; medians over them, worst rho, max, first and end lag over all; ms"
+    shown = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for name in ("streams", "rule", *(name for name, _ in COLUMNS)):
+        justify: Literal["left", "right"] = "left" if name in ("streams", "rule") else "right"
+        shown.add_column(name, justify=justify, no_wrap=True)
+    for one in classes:
+        for rule, of_rule in scores[one.name].items():
+            cells = [cell(of_rule) for _, cell in COLUMNS]
+            shown.add_row(one.name if rule == "ours" else "", rule, *cells)
+        shown.add_section()
+    return shown
+
+
+def report(classes: list[StreamClass], scores: Scores, cost: dict[str, Any]) -> dict[str, Any]:
+    """What is written to `smoothing.json`."""
+    return {
+        "headline": headline(scores, cost),
+        "classes": {one.name: one.about for one in classes},
+        "scores": {
+            name: {
+                rule: {s.name: asdict(got) for s, got in zip(one.streams, of_rule, strict=True)}
+                for rule, of_rule in scores[name].items()
+            }
+            for one in classes
+            for name in [one.name]
+        },
+        "cost": cost,
+    }
+
+
+def main(argv: list[str] | None = None) -> int:
+    """0, or 1 if a requirement is not met."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--traces", type=Path, default=Path("tests/data/traces"))
+    parser.add_argument("--out", type=Path, default=Path("bench-results"))
+    parser.add_argument(
+        "--tuning", action="store_true", help="on the streams to tune on, and write nothing"
+    )
+    args = parser.parse_args(argv)
+    number, first_seed = (1, 1) if args.tuning else (2, 1000)
+    classes = stream_classes(args.traces, number=number, first_seed=first_seed)
+    scores, cost = score_all(classes), costs()
+    shown, figures = table(classes, scores), headline(scores, cost)
+    console = Console(highlight=False, width=WIDTH)
+    _print(console, shown, cost, figures)
+    if not args.tuning:
+        args.out.mkdir(exist_ok=True)
+        text = json.dumps(report(classes, scores, cost), indent=1)
+        (args.out / "smoothing.json").write_text(text + "\n")
+        with (args.out / "smoothing.txt").open("w") as file:
+            _print(Console(file=file, width=WIDTH), shown, cost, figures)
+    broken = broken_promises(scores, figures)
+    for promise in broken:
+        console.print(f"NOT MET: {promise}")
+    return 1 if broken else 0
+
+
+def _print(console: Console, shown: Table, cost: dict[str, Any], figures: dict[str, float]) -> None:
+    console.print(shown)
+    for name, by_length in cost["us_per_char"].items():
+        per = ", ".join(f"{us:.2f} at {int(length):,}" for length, us in by_length.items())
+        console.print(f"µs of CPU a character, {name} without spaces: {per} characters")
+    for name, value in figures.items():
+        console.print(f"{name} {value}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

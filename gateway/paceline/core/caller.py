@@ -1,0 +1,76 @@
+"""What a request says beside its body: labels, priority, and which conversation it belongs to.
+
+One reading of the headers for the gateway and for the configuration's tests, so that a test that
+passes is a promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from paceline.core.types import Caller, Priority, RequestView, Workload
+from paceline.errors import InvalidRequest
+
+SESSION_HEADERS = (
+    "x-paceline-session", "x-session-id", "x-claude-code-session-id", "session-id",
+)  # fmt: skip
+"""Ours, vLLM's, then those of coding agents, as vllm-project/router reads them too."""
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def caller_of(
+    view: RequestView,
+    body: Mapping[str, Any],
+    headers: Mapping[str, str],
+    *,
+    key_name: str | None,
+    model: str,
+) -> Caller:
+    """`headers` have lower-case names; `model` is the model's own name. Raises InvalidRequest."""
+    conversation = _conversation(view, body, headers)
+    return Caller(
+        key_name=key_name,
+        headers=headers,
+        workload=_choice(Workload, headers, "x-paceline-workload"),
+        priority=_choice(Priority, headers, "x-paceline-priority") or Priority.INTERACTIVE,
+        conversation=f"{key_name or ''}\0{model}\0{conversation}",
+    )
+
+
+def flag(headers: Mapping[str, str], name: str) -> bool:
+    """A header that is 1 or 0 (true and false will do). Raises InvalidRequest for anything else."""
+    value = headers.get(name, "0").strip().lower()
+    if value in ("1", "true"):
+        return True
+    if value in ("0", "false"):
+        return False
+    raise InvalidRequest(f"{name} may be 1 or 0; not {value[:64]!r}", param=name)
+
+
+def _conversation(view: RequestView, body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+    """What stays the same through a conversation and differs between two.
+
+    A session header, `prompt_cache_key`, else the first user turn (its first 1,024 characters).
+    """
+    for name in SESSION_HEADERS:
+        if headers.get(name):
+            return headers[name]
+    cache_key = body.get("prompt_cache_key")
+    if isinstance(cache_key, str) and cache_key:
+        return cache_key
+    return next((turn.text[:1024] for turn in view.turns if turn.role == "user"), "")
+
+
+def _choice(kind: type[_Choice], headers: Mapping[str, str], name: str) -> _Choice | None:
+    """A header whose value is one of few. Raises InvalidRequest, naming them."""
+    value = headers.get(name)
+    if value is None:
+        return None
+    try:
+        return kind(value.strip().lower())
+    except ValueError:
+        known = ", ".join(kind)
+        raise InvalidRequest(f"{name} may be {known}; not {value[:64]!r}", param=name) from None

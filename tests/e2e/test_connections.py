@@ -1,0 +1,226 @@
+"""What clients do to a connection: raw bytes in, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from harness import Served, eventually, gateway, pool
+from paceline.edge.protocol import MAX_HEAD_BYTES
+from paceline.settings import Limits, Timeouts
+from paceline.testing.scripted import (
+    DONE,
+    End,
+    ScriptedWorker,
+    chunk,
+    delta,
+    response,
+    stream,
+    stream_head,
+)
+
+ANSWER = b'{"choices": [{"index": 0, "message": {"content": "hello"}}]}'
+STREAM = stream(delta("x", finish="stop"), DONE)
+HANGING = [stream_head(), chunk(delta("one")), End.HANG]
+
+
+def request(body: bytes = b'{"model":"m"}', *headers: str, version: str = "1.1") -> bytes:
+    lines = [f"POST /v1/chat/completions HTTP/{version}", "Host: x"]
+    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+STREAMED = b'{"model":"m","stream":true}'
+VERSION = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Raw:
+    """A socket to the gateway."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def until_closed(self) -> bytes:
+        async with asyncio.timeout(5):
+            return await self.reader.read()
+
+    async def until(self, end: bytes) -> bytes:
+        async with asyncio.timeout(5):
+            return await self.reader.readuntil(end)
+
+
+@contextlib.asynccontextmanager
+async def connected(g: Served) -> AsyncIterator[Raw]:
+    host, port = g.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        yield Raw(reader, writer)
+    finally:
+        writer.transport.abort()
+
+
+@contextlib.asynccontextmanager
+async def before(*scripts, **more) -> AsyncIterator[tuple[Raw, Served, ScriptedWorker]]:
+    """A connection to a gateway before a worker that plays these scripts."""
+    worker = ScriptedWorker(*scripts)
+    async with worker.running(), gateway(pool("p", worker.url), **more) as g, connected(g) as raw:
+        yield raw, g, worker
+
+
+TOO_LONG = [
+    b"GET /" + b"x" * MAX_HEAD_BYTES + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /version HTTP/1.1\r\nHost: x\r\nx: " + b"y" * MAX_HEAD_BYTES + b"\r\n\r\n",
+    b"GET /version HTTP/1.1\r\nHost: x\r\nx: " + b"y" * MAX_HEAD_BYTES,
+    b"GET /version HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 300 + b"\r\n",
+]
+
+
+@pytest.mark.parametrize("head", TOO_LONG)
+async def test_a_head_has_a_bound(head: bytes):
+    async with before([response(ANSWER)]) as (raw, _, _):
+        raw.writer.write(head)
+        answer = await raw.until_closed()
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "head_too_large"
+
+
+NOT_HTTP = [
+    b"hello\r\n\r\n",
+    b"GET /version HTTP/1.1\r\n\r\n",  # no Host
+    b"GET /version HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("head", NOT_HTTP)
+async def test_what_is_not_http_is_told_so_in_our_shape(head: bytes):
+    async with before([response(ANSWER)]) as (raw, _, _):
+        raw.writer.write(head)
+        answer = await raw.until_closed()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "invalid_request_error"
+
+
+async def test_a_head_may_come_byte_by_byte():
+    async with before([response(ANSWER)]) as (raw, _, worker):
+        for byte in request():
+            raw.writer.write(bytes([byte]))
+            await raw.writer.drain()
+        assert (await raw.until(ANSWER)).startswith(b"HTTP/1.1 200 ")
+    assert worker.seen[0].json == {"model": "up"}
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_an_upgrade_to_http2_is_ignored_and_the_body_read(apart: bool):
+    """What every JDK client sends over plain HTTP."""
+    hidden = VERSION
+    upgrade = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+    whole = request(b'{"model":"m","x":"%s"}' % hidden.replace(b"\r\n", b"|"), *upgrade)
+    head, _, body = whole.partition(b"\r\n\r\n")
+    async with before([response(ANSWER)]) as (raw, _, worker):
+        raw.writer.write(head + b"\r\n\r\n" + (b"" if apart else body))
+        if apart:
+            await asyncio.sleep(0.05)
+            raw.writer.write(body)
+        answer = await raw.until(ANSWER)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert len(worker.seen) == 1
+
+
+@pytest.mark.parametrize("ending", ["close", "reset"])
+@pytest.mark.parametrize("body", [STREAMED, b'{"model":"m"}'])
+async def test_a_client_that_pipelines_and_leaves_frees_its_worker(ending: str, body: bytes):
+    script = HANGING if body is STREAMED else [End.HANG]
+    async with before(script) as (raw, g, worker):
+        raw.writer.write(request(body) + VERSION)
+        await eventually(lambda: bool(worker.seen))
+        raw.writer.write(VERSION)
+        await asyncio.sleep(0.05)
+        raw.writer.close() if ending == "close" else raw.writer.transport.abort()
+        await eventually(worker.seen[0].client_left.is_set, within_s=1)
+        await eventually(lambda: g.in_flight == 0, within_s=1)
+
+
+async def test_bytes_behind_a_request_change_nothing_in_its_answer():
+    async with before(STREAM) as (raw, _, worker):
+        raw.writer.write(request(STREAMED) + b"garbage\r\n\r\n" + VERSION)
+        answer = await raw.until_closed()
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"connection: close" in answer
+    assert len(worker.seen) == 1
+
+
+async def test_requests_in_turn_share_a_connection():
+    async with before([response(ANSWER)]) as (raw, _, worker):
+        for _ in range(3):
+            raw.writer.write(request())
+            assert b"connection: close" not in await raw.until(ANSWER)
+    assert len(worker.seen) == 3
+
+
+async def test_http_1_0_gets_plain_bytes_and_then_the_end():
+    async with before(STREAM) as (raw, _, _):
+        raw.writer.write(request(STREAMED, version="1.0"))
+        head, _, body = (await raw.until_closed()).partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    assert b"connection: close" in head
+    assert body == delta("x", finish="stop") + DONE
+
+
+async def test_an_answer_before_the_body_was_read_arrives_and_ends_the_connection():
+    limits = Limits(body_bytes=1000)
+    async with before([response(ANSWER)], limits=limits) as (raw, _, worker):
+        head = request(b"x" * 2_000_000)[:200]
+        raw.writer.write(head)
+        answer = await raw.until_closed()
+        raw.writer.write(b"x" * 100_000)  # still taken for a while, so that nothing is reset
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"connection: close" in answer
+    assert not worker.seen
+
+
+async def test_continue_is_said_only_to_who_waits_for_it_and_is_welcome():
+    async with before([response(ANSWER)], limits=Limits(body_bytes=100)) as (raw, _, _):
+        whole = request(b'{"model":"m"}', "Expect: 100-continue")
+        head, _, body = whole.partition(b"\r\n\r\n")
+        raw.writer.write(head + b"\r\n\r\n")
+        assert await raw.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        raw.writer.write(body)
+        await raw.until(ANSWER)
+        raw.writer.write(request(b"x" * 101, "Expect: 100-continue").partition(b"x" * 101)[0])
+        assert (await raw.until_closed()).startswith(b"HTTP/1.1 413 ")
+
+
+async def test_a_reader_that_stands_still_is_cut_off():
+    flood = [stream_head(), *[chunk(delta("x" * 60_000))] * 400, End.HANG]
+    timeouts = Timeouts(between_bytes_s=1, shutdown_s=1)
+    async with before(flood, timeouts=timeouts) as (raw, g, worker):
+        raw.writer.transport.pause_reading()
+        raw.writer.write(request(STREAMED))
+        await eventually(lambda: bool(worker.seen))
+        await eventually(lambda: g.in_flight == 0, within_s=8)
+
+
+async def test_a_worker_that_goes_on_after_done_holds_nothing():
+    after = [chunk(b": still here\n\n"), 0.03] * 100
+    script = [stream_head(), chunk(delta("x", finish="stop")), chunk(DONE), *after]
+    async with before(script) as (raw, g, _):
+        raw.writer.write(request(STREAMED))
+        await raw.until(b"0\r\n\r\n")
+        await eventually(lambda: g.in_flight == 0, within_s=1)
+
+
+async def test_a_flood_of_comments_does_not_hold_the_status():
+    comments = chunk(b": wait\n\n" * 1000)
+    script = [stream_head(), *[comments] * 2000, chunk(delta("x", finish="stop")), chunk(DONE)]
+    async with before(script) as (raw, _, _):
+        raw.writer.write(request(STREAMED, "Connection: close"))
+        answer = await raw.until_closed()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.count(b": wait") == 2_000_000
+    assert b"[DONE]" in answer

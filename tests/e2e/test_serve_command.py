@@ -1,0 +1,95 @@
+"""`paceline serve` as a process: from addresses alone, on signals, and on mistakes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from paceline.core.types import Speculation
+from paceline.testing.sim_worker import SimWorkerOptions, running_sim_worker
+
+NGRAM = Speculation(method="ngram", num_speculative_tokens=5)
+
+
+@contextlib.asynccontextmanager
+async def paceline(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "paceline", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(30):
+            yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def said_until(process: asyncio.subprocess.Process, pattern: str) -> str:
+    """What it prints, up to the line that matches."""
+    said = ""
+    while line := (await process.stdout.readline()).decode():
+        said += line
+        if re.search(pattern, line):
+            return said
+    raise AssertionError(f"never said {pattern}; said: {said}")
+
+
+async def test_addresses_alone_are_enough():
+    async with (
+        running_sim_worker(SimWorkerOptions(model="tiny", speculation=NGRAM)) as spec,
+        running_sim_worker(SimWorkerOptions(model="tiny")) as plain,
+        paceline("serve", "--worker", spec, "--worker", f"{plain}/", "--port", "0",
+                 "--admin-port", "0") as process,
+    ):  # fmt: skip
+        said = await said_until(process, "admin plane")
+        url = re.search(r"OpenAI API +(\S+)/v1", said)[1]
+        async with httpx.AsyncClient(base_url=url) as http:
+            content = "Fix the spelling and return the text: Teh cat"
+            body = {"model": "tiny", "messages": [{"role": "user", "content": content}]}
+            answer = await http.post("/v1/chat/completions", json=body)
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+        rest = (await process.stdout.read()).decode()
+    assert answer.headers["x-paceline-pool"] == "spec-k5"
+    assert "spec-k5" in said
+    assert "plain (default)" in said
+    assert "Traceback" not in rest
+
+
+MISTAKES = [
+    (["serve", "--worker", "http://127.0.0.1:9/x"], "--worker"),
+    (["serve", "--worker", "http://127.0.0.1:9"], "127.0.0.1:9: a worker cannot be reached"),
+    (["serve", "--config", "/nowhere.yaml"], "/nowhere.yaml"),
+    (["serve", "--config", "x.yaml", "--port", "99999"], "is not a port"),
+    (["serve"], "--config"),
+    (["check", "/nowhere.yaml"], "/nowhere.yaml"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), MISTAKES)
+async def test_a_mistake_is_named_and_ends_it(arguments: list[str], says: str):
+    async with paceline(*arguments) as process:
+        said = (await process.stdout.read()).decode()
+        assert await process.wait() in (1, 2)
+    assert says in said
+    assert "Traceback" not in said
+
+
+async def test_a_taken_port_is_named_before_anything_is_announced():
+    async with running_sim_worker(SimWorkerOptions(model="tiny")) as url:
+        port = url.rpartition(":")[2]
+        async with paceline("serve", "--worker", url, "--port", port) as process:
+            said = (await process.stdout.read()).decode()
+            assert await process.wait() == 1
+    assert f"127.0.0.1:{port} cannot be listened on" in said
+    assert "OpenAI API" not in said
