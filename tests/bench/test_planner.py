@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.bench.planner import Row, flips, headline, rows, table
+from paceline.bench.planner import (
+    Row,
+    flips,
+    headline,
+    rows,
+    table,
+    tokens_per_pass_without_limit,
+)
 
 ROWS = rows()
 
@@ -49,3 +56,10 @@ def test_the_table_marks_what_was_fitted_and_what_is_out():
     lines = table([good, bad]).splitlines()
     assert lines[1].split() == ["X", "a", "s", "2.00", "2.10", "+5.0", "%", "ok", "s"]
     assert "OUT" in lines[2]
+
+
+def test_the_oracles_tokens_carry_the_decay_on():
+    """Of survivals that fall by a tenth at each position, the whole sum is found again."""
+    survival = [0.8 * 0.9**i for i in range(400)]
+    tau = {k: 1 + sum(survival[:k]) for k in (1, 3, 5, 10)}
+    assert tokens_per_pass_without_limit(tau) == pytest.approx(1 + sum(survival), rel=0.02)

@@ -129,6 +129,24 @@ def v4_rows() -> Iterator[Row]:
         for k, tau in points.V4_NGRAM_TAU.items()
     )
     yield _v4("n-gram, best k, B=1, InstructCoder", points.V4_NGRAM_PUBLISHED, best)
+    tau = tokens_per_pass_without_limit(points.V4_NGRAM_TAU)
+    plain_s = plain.decode_s(1, 0, CONTEXT)
+    per_token_s = plain.decode_s(1, 1, CONTEXT) - plain_s
+    bound = tau * plain_s / (plain_s + (tau - 1) * per_token_s)
+    yield _v4("n-gram, oracle k, drafts free, B=1", points.V4_NGRAM_ORACLE_PUBLISHED, bound)
+
+
+def tokens_per_pass_without_limit(tau: dict[int, float]) -> float:
+    """Tokens a pass if drafts were as long as what holds: the gain that an oracle of k could have.
+
+    `tau` is tokens a pass by k, with entries at 3, 5 and 10. Mean survivals at positions 4-5 and
+    6-10 give a decay per position, which is carried on past 10; an extrapolation, since the traces
+    end there. Raises KeyError without these entries.
+    """
+    early, late = (tau[5] - tau[3]) / 2, (tau[10] - tau[5]) / 5
+    decay = (late / early) ** (1 / 3.5)  # from position 4.5 to position 8
+    at_ten = late * decay**2
+    return float(tau[10] + at_ten * decay / (1 - decay))
 
 
 def _v4(what: str, published: float, predicted: float) -> Row:

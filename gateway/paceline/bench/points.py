@@ -118,6 +118,8 @@ V4_EAGLE = Run(method="eagle3", k=3, tokens_per_pass=2.39, published=1.21)
 V4_EAGLE_STEP_S = 2.135e-3 / 3  # that engine's drafting at k = 3 (SpecDecode-Bench, predictor.py)
 V4_NGRAM_TAU = {1: 1.51, 3: 2.03, 5: 2.29, 10: 2.57}
 V4_NGRAM_PUBLISHED = 2.1
+V4_NGRAM_ORACLE_PUBLISHED = 2.75  # told, at each pass, how much of the draft will hold; read as a
+# bound that charges nothing for drafting. With our n-gram's drafting charged it would be 2.37.
 
 # V6: DeepSeek-V4-Flash with DSpark, k = 7, ShareGPT on ROCm: tokens/s by concurrency, without
 # speculation and with (vLLM #52362).
