@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from paceline_client import Hint, IncompleteStreamError, smooth
+from paceline_client.cutting import MAX_PIECES
 from paceline_client.stream import MAX_WAITING, Arrived
 
 
@@ -74,7 +75,7 @@ class Source:
         for item in items:
             self._items.put_nowait(item)
 
-    def end(self, error: Exception | None = None) -> None:
+    def end(self, error: BaseException | None = None) -> None:
         self._items.put_nowait(error or StopAsyncIteration())
 
     def __aiter__(self) -> AsyncIterator[Any]:
@@ -82,7 +83,7 @@ class Source:
 
     async def __anext__(self) -> Any:
         item = await self._items.get()
-        if isinstance(item, Exception):
+        if isinstance(item, BaseException):
             raise item
         self.num_read += 1
         return item
@@ -296,3 +297,72 @@ async def test_it_is_used_as_a_context() -> None:
 def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(ValueError, match="no preset 'slow'; there are realtime"):
         smooth(Source(), "slow")
+
+
+# -- sources that do not behave ----------------------------------------------------------------
+
+
+def finishing(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}
+
+
+async def test_a_source_that_never_ends_after_its_finish_is_waited_for_no_longer_than_a_grace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("paceline_client.stream.GRACE_S", 0.05)
+    source = Source()
+    source.send(finishing("all"))
+    async with asyncio.timeout(5), smooth(source, "off") as chunks:
+        texts = [chunk["choices"][0]["delta"].get("content", "") async for chunk in chunks]
+    assert "".join(texts) == "all"
+    assert source.closed == 1
+
+
+async def test_a_source_whose_own_task_was_cancelled_is_an_error_and_no_end() -> None:
+    source = Source()
+    source.send("half an ans")
+    source.end(asyncio.CancelledError())
+    with pytest.raises(IncompleteStreamError, match="cancelled"):
+        async with smooth(source, "off") as chunks:
+            assert [chunk async for chunk in chunks] == ["half an ans"]
+
+
+async def test_a_close_that_is_cancelled_is_done_all_the_same() -> None:
+    class Slow(Source):
+        async def close(self) -> None:
+            await asyncio.sleep(0.02)
+            await super().close()
+
+    source = Slow()
+    async with smooth(source) as chunks:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(chunks.aclose(), 0.001)
+        await chunks.aclose()
+    assert source.closed == 1
+
+
+async def test_many_items_at_once_leave_the_first_its_turn() -> None:
+    shown = asyncio.Event()
+    read_before_first = 0
+
+    async def flood() -> AsyncIterator[str]:
+        nonlocal read_before_first
+        for _ in range(1000):
+            read_before_first += not shown.is_set()
+            yield "word "
+
+    async with smooth(flood()) as chunks:
+        async for _ in chunks:
+            shown.set()
+            break
+    assert read_before_first <= 3
+
+
+async def test_one_huge_delta_comes_out_in_a_bounded_number_of_pieces() -> None:
+    source = Source()
+    source.send("x" * 100_000)
+    source.end()
+    async with smooth(source) as chunks:
+        pieces = [chunk async for chunk in chunks]
+    assert "".join(pieces) == "x" * 100_000
+    assert len(pieces) <= MAX_PIECES

@@ -32,10 +32,7 @@ from paceline_client.errors import (
 from paceline_client.hints import HEADER
 from paceline_client.options import PacerOptions, options_for
 from paceline_client.retries import Retries
-from paceline_client.stream import Arrived, SmoothStream
-
-GRACE_S = 5.0
-"""After every choice has its finish, usage and `[DONE]` are waited for this long."""
+from paceline_client.stream import GRACE_S, Arrived, SmoothStream
 
 TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 _CHAT = "/chat/completions"
@@ -242,10 +239,13 @@ async def _chunks(response: httpx.Response, *, num_choices: int) -> AsyncIterato
     """Chunks to the end of the stream; raises StreamError where it is not a good one."""
     reader = _reader(response, num_choices=num_choices)
     reads = response.aiter_bytes()
+    until_s: float | None = None
     try:
         while not reader.done:
+            if until_s is None and reader.all_finished:
+                until_s = asyncio.get_running_loop().time() + GRACE_S
             with _reading(request_id=response.headers.get("x-request-id")):
-                read = await _next_read(reads, grace=reader.all_finished)
+                read = await _next_read(reads, until_s)
             if read is None:
                 break
             for arrived in reader.feed(read):
@@ -255,13 +255,15 @@ async def _chunks(response: httpx.Response, *, num_choices: int) -> AsyncIterato
         await response.aclose()
 
 
-async def _next_read(reads: AsyncIterator[bytes], *, grace: bool) -> bytes | None:
-    """None at the end, or when the grace time for what follows the finish is over."""
+async def _next_read(reads: AsyncIterator[bytes], until_s: float | None) -> bytes | None:
+    """None at the end, or at `until_s` of the loop's clock."""
     try:
-        async with asyncio.timeout(GRACE_S if grace else None):
+        async with asyncio.timeout_at(until_s) as grace:
             return await anext(reads, None)
     except TimeoutError:
-        return None
+        if grace.expired():
+            return None
+        raise
 
 
 def _blocking_chunks(response: httpx.Response, reader: ChunkReader) -> Iterator[Chunk]:

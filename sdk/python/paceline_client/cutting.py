@@ -13,6 +13,8 @@ from paceline_client.graphemes import atoms, begins_with_mark, line_start_after,
 from paceline_client.options import Unit
 
 MAX_WORD_CHARS = 64
+MAX_PIECES = 512
+"""Of one push: more could not be shown apart within the longest delay, timers being 1 ms apart."""
 
 
 @dataclass(slots=True, eq=False)
@@ -140,7 +142,13 @@ class Cutter:
     def _groups(
         self, text: str, ends: list[int], units: int | None, token_texts: Sequence[str] | None
     ) -> list[tuple[int, int]]:
-        """(end in the text, atoms up to there) of every piece."""
+        """(end in the text, atoms up to there) of every piece, and of no more than MAX_PIECES."""
+        groups = self._wanted_groups(text, ends, units, token_texts)
+        return groups if len(groups) <= MAX_PIECES else _evenly(ends, MAX_PIECES)
+
+    def _wanted_groups(
+        self, text: str, ends: list[int], units: int | None, token_texts: Sequence[str] | None
+    ) -> list[tuple[int, int]]:
         if self.unit is not Unit.TOKEN or units is None or units >= len(ends):
             return [(end, number) for number, end in enumerate(ends, 1)]
         if token_texts is not None and "".join(token_texts) == text:

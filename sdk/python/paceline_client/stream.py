@@ -26,6 +26,9 @@ from paceline_client.pacer import Hint, PacerStats
 MAX_WAITING = 4096
 """Pieces that may wait for a slow consumer; beyond, the source waits too."""
 
+GRACE_S = 5.0
+"""After every choice has its finish, usage and the end are waited for this long in all."""
+TURN = 32
 CLOSE_S = 1.0
 TIMER_MS = 1.0  # what event loops' timers can tell apart
 
@@ -104,6 +107,7 @@ class SmoothStream(Generic[T]):
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._error: Exception | None = None
         self._ended = self._aborted = self._closed = False
 
@@ -164,10 +168,19 @@ class SmoothStream(Generic[T]):
         return unshown
 
     async def aclose(self) -> None:
-        """Closes the request, within a second, and ends the reading task."""
-        if self._closed or self._reader is None:
+        """Closes the request, within a second, and ends the reading task.
+
+        It is done even if the caller is cancelled while it waits; a later call waits for it too.
+        """
+        if self._reader is None:
             return
-        self._closed = self._ended = True
+        if self._closing is None:
+            self._closed = self._ended = True
+            self._closing = asyncio.create_task(self._close(), name="paceline close")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        assert self._reader is not None
         self._reader.cancel()
         await asyncio.wait([self._reader], timeout=CLOSE_S)
         close = _closing(self._source)
@@ -179,8 +192,12 @@ class SmoothStream(Generic[T]):
 
     async def _read(self) -> None:
         try:
-            async for item in self._source:
+            num_read = 0
+            async for item in self._items():
                 self._arrived(item)
+                num_read += 1
+                if num_read % TURN == 1:  # the consumer's turn, where many items come at once
+                    await asyncio.sleep(0)
                 if len(self._out) + self._pacer.num_waiting > MAX_WAITING:
                     self._room.clear()
                     await self._room.wait()
@@ -188,10 +205,34 @@ class SmoothStream(Generic[T]):
                 self._error = IncompleteStreamError("the stream ended before its finish")
         except Exception as error:
             self._error = error
+        except asyncio.CancelledError:
+            if self._closed:
+                raise
+            self._error = IncompleteStreamError("the source of the stream was cancelled")
         finally:
             self._ended = True
             self._pacer.finish(self._clock.now_ms())
             self._wake.set()
+
+    async def _items(self) -> AsyncIterator[T]:
+        """The source's items; once every choice has its finish, for GRACE_S more and no longer."""
+        items = aiter(self._source)
+        until_s: float | None = None
+        while True:
+            if not self._pacer.all_finished:
+                until_s = None
+            elif until_s is None:
+                until_s = asyncio.get_running_loop().time() + GRACE_S
+            try:
+                async with asyncio.timeout_at(until_s) as grace:
+                    item = await anext(items)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if grace.expired():
+                    return
+                raise
+            yield item
 
     def _arrived(self, item: Any) -> None:
         hint = None
