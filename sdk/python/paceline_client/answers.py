@@ -105,8 +105,9 @@ class ChunkReader:
         return len(self._finished) >= self._num_choices
 
     def end(self) -> None:
-        """The stream ended. Raises IncompleteStreamError if it should not have."""
-        if not self.done and not self.all_finished:
+        """The stream ended. Raises IncompleteStreamError if it should not have: `[DONE]` is the
+        server's word that it is whole, the finishes of all choices are the answer's own."""
+        if not self.all_finished:
             raise IncompleteStreamError(
                 "the stream ended before its finish", request_id=self._request_id
             )
@@ -119,19 +120,26 @@ class ChunkReader:
         if chunk is None:
             raise BadStreamError(f"not a JSON object: {text[:100]}", request_id=self._request_id)
         error = chunk.get("error")
-        if error or event == "error":
+        is_bare = "choices" not in chunk and ("error" in chunk or chunk.get("object") == "error")
+        if error or is_bare or event == "error":
             fields = error if isinstance(error, dict) else chunk if not error else {}
             message = fields.get("message") or error or "the server reported an error"
             raise StreamErrorEvent(str(message), error=fields, request_id=self._request_id)
-        for choice in chunk.get("choices") or ():
-            if isinstance(choice, dict) and choice.get("finish_reason"):
-                self._finished.add(choice.get("index"))
+        choices = chunk.get("choices")
+        if not isinstance(choices, list | None) or not all(
+            isinstance(choice, dict) for choice in choices or ()
+        ):
+            raise BadStreamError(f"odd choices: {text[:100]}", request_id=self._request_id)
+        for choice in choices or ():
+            if choice.get("finish_reason"):
+                index = choice.get("index")
+                self._finished.add(index if isinstance(index, int) else 0)
         return chunk
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
