@@ -217,10 +217,10 @@ async def test_a_worker_that_goes_on_after_done_holds_nothing():
 
 async def test_a_flood_of_comments_does_not_hold_the_status():
     comments = chunk(b": wait\n\n" * 1000)
-    script = [stream_head(), *[comments] * 2000, chunk(delta("x", finish="stop")), chunk(DONE)]
+    script = [stream_head(), *[comments] * 300, chunk(delta("x", finish="stop")), chunk(DONE)]
     async with before(script) as (raw, _, _):
         raw.writer.write(request(STREAMED, "Connection: close"))
         answer = await raw.until_closed()
     assert answer.startswith(b"HTTP/1.1 200 ")
-    assert answer.count(b": wait") == 2_000_000
+    assert answer.count(b": wait") == 300_000
     assert b"[DONE]" in answer
