@@ -299,10 +299,10 @@ def test_the_callers_own_words_are_told_from_what_they_pasted(text: str, ask: st
 
 
 def test_pasted_code_is_known_as_code() -> None:
-    assert asked(f"Explain:\n\n{FENCED}").pasted_is_code
-    assert asked(f"Explain this function.\n\n{PYTHON}").pasted_is_code
-    assert not asked(f"Explain this letter.\n\n{LETTER}").pasted_is_code
-    assert not asked("Explain recursion.").pasted_is_code
+    assert "pasted-code" in asked(f"Explain:\n\n{FENCED}").signals
+    assert "pasted-code" in asked(f"Explain this function.\n\n{PYTHON}").signals
+    assert "pasted-code" not in asked(f"Explain this letter.\n\n{LETTER}").signals
+    assert "pasted-code" not in asked("Explain recursion.").signals
 
 
 # ---- signals -------------------------------------------------------------------------------------

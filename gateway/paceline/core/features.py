@@ -65,7 +65,6 @@ def measure(view: RequestView) -> RequestFeatures:
         view=view,
         ask=ask,
         pasted_chars=pasted_chars,
-        pasted_is_code="pasted-code" in seen,
         prompt_chars=len(view.system) + len(view.suffix) + sum(len(t.text) for t in view.turns),
         num_turns=len(view.turns),
         signals=seen,

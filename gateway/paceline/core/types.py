@@ -82,7 +82,6 @@ class RequestFeatures:
     view: RequestView
     ask: str  # the caller's own words in the last user turn, pasted blocks taken out
     pasted_chars: int  # characters of pasted material in the conversation's user turns
-    pasted_is_code: bool
     prompt_chars: int  # all text of the prompt, uncut
     num_turns: int
     signals: frozenset[str] = frozenset()  # names of the lexical signals seen
