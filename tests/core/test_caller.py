@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.caller import caller_of, flag
-from paceline.core.features import view_of
 from paceline.core.types import Endpoint, Priority, Workload
+from paceline.core.views import view_of
 from paceline.errors import InvalidRequest
 
 no_nul = st.text().filter(lambda text: "\0" not in text)  # the scope's own separator

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.classify import classify
-from paceline.core.features import measure, view_of
+from paceline.core.features import measure
 from paceline.core.types import Classification, Endpoint, Workload
+from paceline.core.views import view_of
 
 REPOSITORY = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("PACELINE_SHARED", REPOSITORY.parent / "shared"))

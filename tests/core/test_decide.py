@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.decide import decide
-from paceline.core.features import measure, view_of
+from paceline.core.features import measure
 from paceline.core.rules import Action, Comparison, Condition, Rule
 from paceline.core.types import (
     Caller,
@@ -26,6 +26,7 @@ from paceline.core.types import (
     WorkerSnapshot,
     Workload,
 )
+from paceline.core.views import view_of
 from paceline.errors import NoCompatiblePool
 
 

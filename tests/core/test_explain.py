@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from paceline.core.classify import classify
 from paceline.core.decide import decide
 from paceline.core.explain import explain, explain_classification
-from paceline.core.features import measure, view_of
+from paceline.core.features import measure
 from paceline.core.rules import Action, Comparison, Condition, Rule
 from paceline.core.types import (
     Caller,
@@ -21,6 +21,7 @@ from paceline.core.types import (
     WorkerSnapshot,
     Workload,
 )
+from paceline.core.views import view_of
 
 HEADER_BYTES = 2048
 METHODS = ("ngram", "suffix", "eagle3", "mtp", "draft_model")

@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paceline.core.classify import classify
-from paceline.core.features import LOOK_CHARS, measure, view_of
+from paceline.core.features import LOOK_CHARS, measure
 from paceline.core.types import Endpoint, RequestFeatures, RequestView, Turn
+from paceline.core.views import view_of
 
 PYTHON = "def mean(values):\n    total = sum(values)\n    return total / len(values)"
 FENCED = f"```python\n{PYTHON}\n```"

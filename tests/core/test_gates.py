@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.core.features import view_of
 from paceline.core.gates import refusal
 from paceline.core.types import Endpoint, PoolSnapshot, Speculation, WorkerSnapshot
+from paceline.core.views import view_of
 
 WORKERS = (WorkerSnapshot(url="http://w"),)
 PLAIN = PoolSnapshot(name="plain", speculation=None, workers=WORKERS)

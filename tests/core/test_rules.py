@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.classify import classify
-from paceline.core.features import measure, view_of
+from paceline.core.features import measure
 from paceline.core.rules import (
     FIELDS,
     Action,
@@ -22,6 +22,7 @@ from paceline.core.rules import (
     facts,
 )
 from paceline.core.types import Caller, Endpoint, Priority, RuleVerdict
+from paceline.core.views import view_of
 
 POOLS = frozenset({"ngram", "eagle3", "plain"})
 KNOWN: dict[str, Any] = {

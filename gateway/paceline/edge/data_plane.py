@@ -16,9 +16,10 @@ import orjson
 
 from paceline import __version__
 from paceline.core.decide import decide
-from paceline.core.features import measure, view_of
+from paceline.core.features import measure
 from paceline.core.rewrite import rewrite, wants_usage_added
 from paceline.core.types import Caller, Endpoint, RequestFeatures
+from paceline.core.views import view_of
 from paceline.edge.auth import Authenticator
 from paceline.edge.client import Client, ClientGone, Message, Receive, Send
 from paceline.edge.relay import Answer, check_status, relay_stream, relay_whole

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from paceline.core.caller import caller_of
 from paceline.core.decide import decide
-from paceline.core.features import measure, view_of
+from paceline.core.features import measure
 from paceline.core.types import (
     Decision,
     ModelSnapshot,
@@ -17,6 +17,7 @@ from paceline.core.types import (
     RequestView,
     WorkerSnapshot,
 )
+from paceline.core.views import view_of
 from paceline.errors import PacelineError
 from paceline.settings.values import ModelSettings, RoutingTest, Settings
 
