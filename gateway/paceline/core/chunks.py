@@ -69,6 +69,22 @@ def read_block(block: bytes) -> tuple[Kind, dict[str, Any]]:
     return Kind.OTHER, {}
 
 
+def ends_nothing(data: bytes) -> bool:
+    """Whether `data`, which begins with an event, is whole events that are all of no other kind.
+
+    The look that nearly every read gets, so it is careful rather than exact: it may say no where
+    it could say yes, as for values over several `data:` lines.
+    """
+    return (
+        data.endswith(b"\n\n")
+        and DONE not in data
+        and not _FINISH.search(data)
+        and not _NO_CHOICES.search(data)
+        and b"\r" not in data
+        and data.count(b"\ndata:") == data.count(b"\n\ndata:")
+    )
+
+
 def finished_choices(chunk: dict[str, Any]) -> list[int]:
     """The indices of a chunk's choices that say why they ended; "" is some servers' not yet."""
     choices = chunk.get("choices")

@@ -1,41 +1,123 @@
 """The client's side of one request: its body, our answer, and its leaving.
 
-An ASGI server does not cancel an application whose client has gone; it tells who asks. So one
-task per request waits for the disconnect and cancels the request's own task, wherever it waits:
-for a connection, for a first byte, mid-stream.
+`Client` stands between a connection (`protocol.py`), which tells it what arrives, and the one task
+that serves the request. Writing never waits: whoever writes much asks `writable`, or waits for
+`drained`. A client that leaves cancels the task, wherever it waits: for a connection, for a first
+byte, mid-stream.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from types import TracebackType
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol
 
 from paceline.edge.encoding import Inflater, TooLong
-from paceline.edge.upstream import Headers
+from paceline.edge.wire import Headers
 from paceline.errors import InvalidRequest, PayloadTooLarge, RequestTimeout, UnsupportedMediaType
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+HIGH_WATER_BYTES = 64 * 1024
+"""Unread body at which reading from the client pauses."""
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+_NO_BODY = (204, 304)
 
 
 class ClientGone(Exception):
     """The client closed its connection."""
 
 
-class Client:
-    """One request's client. As a context, it turns a disconnect within into ClientGone."""
+class Connection(Protocol):
+    """What a client's connection does for a request."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive = receive
-        self._send = send
-        self._watch: asyncio.Task[None] | None = None
-        self.gone = False
+    @property
+    def writable(self) -> bool: ...
+    def write(self, data: bytes) -> None: ...
+    def write_head(self, status: int, headers: Headers) -> None: ...
+    async def drained(self) -> None: ...
+    def read_on(self, on: bool) -> None: ...
+    def answered(self, client: Client) -> None: ...
+
+
+class Client:
+    """One request, and our answer to it. Header names are in lower case."""
+
+    __slots__ = (
+        "_body", "_body_bytes", "_chunked", "_connection", "_has_body", "_reading_paused",
+        "_waiter", "_wants_continue", "answered", "gone", "headers", "http_version", "keep_alive",
+        "method", "on_writable", "path", "query", "request_complete", "started", "status", "task",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        method: str,
+        path: str,
+        query: bytes,
+        headers: Headers,
+        http_version: str,
+        keep_alive: bool,
+    ) -> None:
+        """`path` is decoded once, `query` not at all."""
+        self._connection = connection
+        self.method = method
+        self.path = path
+        self.query = query
+        self.headers = headers
+        self.http_version = http_version
+        self.keep_alive = keep_alive
+        self.request_complete = False
         self.started = False
-        self.finished = False
+        self.answered = False
+        self.gone = False
         self.status = 0
+        self.task: asyncio.Task[None] | None = None  # what serves it, and ends if it leaves
+        self.on_writable: Callable[[], None] | None = None
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._reading_paused = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._chunked = False
+        self._has_body = True
+        self._wants_continue = http_version != "1.0" and any(
+            name == b"expect" and value.lower() == b"100-continue" for name, value in headers
+        )
+
+    @property
+    def over(self) -> bool:
+        """Both ways: then the next request may begin."""
+        return self.answered and self.request_complete
+
+    # -- what the connection tells ---------------------------------------------------------------
+
+    def body_received(self, data: bytes) -> None:
+        if self.answered:
+            return
+        self._body.append(data)
+        self._body_bytes += len(data)
+        if self._body_bytes > HIGH_WATER_BYTES and not self._reading_paused:
+            self._reading_paused = True
+            self._connection.read_on(False)
+        self._wake()
+
+    def body_ended(self) -> None:
+        self.request_complete = True
+        self._wake()
+
+    def leaves(self) -> None:
+        if self.gone:
+            return
+        self.gone = True
+        self._wake()
+        if self.task is not None and not self.answered:
+            self.task.cancel()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # -- its body --------------------------------------------------------------------------------
 
     async def body(
         self, *, limit_bytes: int, encoding: bytes | None, declared: bytes | None, timeout_s: float
@@ -65,58 +147,85 @@ class Client:
 
     async def _whole(self, inflater: Inflater, silence_s: float) -> bytes:
         pieces: list[bytes] = []
-        while True:
-            async with asyncio.timeout(silence_s):
-                message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            pieces.append(inflater.feed(message.get("body", b"")))
-            if not message.get("more_body", False):
-                return b"".join(pieces)
+        while data := await self.read(silence_s):
+            pieces.append(inflater.feed(data))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def start(self, status: int, headers: Headers) -> None:
+    async def read(self, timeout_s: float | None = None) -> bytes:
+        """What has come of the body, at least a byte of it; empty at its end.
+
+        Raises ClientGone, TimeoutError after `timeout_s` of silence.
+        """
+        while not self._body:
+            if self.request_complete:
+                return b""
+            if self._wants_continue:
+                self._wants_continue = False
+                self._connection.write(CONTINUE)
+            await self.changed(timeout_s)
+        data = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._body, self._body_bytes = [], 0
+        if self._reading_paused:
+            self._reading_paused = False
+            self._connection.read_on(True)
+        return data
+
+    async def changed(self, timeout_s: float | None = None) -> None:
+        """Until more of it came, or it has left. Raises ClientGone, TimeoutError."""
+        if not self.gone:
+            self._waiter = asyncio.get_running_loop().create_future()
+            async with asyncio.timeout(timeout_s):
+                await self._waiter
+        if self.gone:
+            raise ClientGone
+
+    # -- our answer ------------------------------------------------------------------------------
+
+    @property
+    def writable(self) -> bool:
+        """Whether it reads as fast as we write; `on_writable` is called when it does so again."""
+        return self._connection.writable
+
+    async def drained(self) -> None:
+        """Returns once it has read enough, or has left."""
+        await self._connection.drained()
+
+    def start(self, status: int, headers: Headers) -> None:
         """Commits the status line. Once only."""
         self.started = True
         self.status = status
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        self._wants_continue = False
+        self._has_body = self.method != "HEAD" and status not in _NO_BODY
+        if self._has_body and not any(name == b"content-length" for name, _ in headers):
+            self._chunked = self.http_version != "1.0"
+            self.keep_alive = self.keep_alive and self._chunked
+        if not self.request_complete:
+            self.keep_alive = False
+        if self._chunked:
+            headers = [*headers, (b"transfer-encoding", b"chunked")]
+        if not self.keep_alive:
+            headers = [*headers, (b"connection", b"close")]
+        self._connection.write_head(status, headers)
 
-    async def write(self, data: bytes) -> None:
-        """Waits while the client reads too slowly."""
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+    def write(self, data: bytes) -> None:
+        """A piece of the answer's body. What it does not read yet is kept."""
+        if data and self._has_body and not self.gone:
+            self._connection.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
-    async def finish(self, data: bytes = b"") -> None:
-        self.finished = True
-        await self._send({"type": "http.response.body", "body": data, "more_body": False})
+    def finish(self, data: bytes = b"") -> None:
+        """The answer's end, with the last of its body."""
+        self.write(data)
+        if self._chunked and not self.gone:
+            self._connection.write(b"0\r\n\r\n")
+        self.answered = True
+        self._body.clear()
+        self._wake()
+        if not self.gone:
+            self._connection.answered(self)
 
-    async def answer(self, status: int, headers: Headers, body: bytes) -> None:
+    def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """A whole response, with its length."""
-        length = [] if status == 204 else [(b"content-length", b"%d" % len(body))]
-        await self.start(status, [*headers, *length])
-        await self.finish(body)
-
-    async def __aenter__(self) -> Client:
-        task = asyncio.current_task()
-        assert task is not None
-        self._watch = asyncio.create_task(self._wait_until_gone(task))
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        assert self._watch is not None
-        self._watch.cancel()
-        if self.gone and isinstance(error, asyncio.CancelledError):
-            task = asyncio.current_task()
-            assert task is not None
-            task.uncancel()
-            raise ClientGone from None
-
-    async def _wait_until_gone(self, task: asyncio.Task[Any]) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        if not self.finished:  # ASGI says the same once a response is complete
-            self.gone = True
-            task.cancel()
+        if status != 204:
+            headers = [*headers, (b"content-length", b"%d" % len(body))]
+        self.start(status, headers)
+        self.finish(body)

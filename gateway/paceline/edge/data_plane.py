@@ -1,8 +1,7 @@
-"""The data plane: parse → decide → relay, as raw ASGI.
+"""The data plane: parse → decide → relay.
 
-Raw, because a middleware that wraps responses puts a queue and a task between worker and client.
 One request's life is `_serve` and then `_generate`, read from top to bottom; where it goes is
-decided by `core.decide`.
+decided by `core.decide`. Nothing stands between it and the connections on either side.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from paceline.core.rewrite import rewrite, wants_usage_added
 from paceline.core.types import Caller, Endpoint, RequestFeatures
 from paceline.core.views import view_of
 from paceline.edge.auth import Authenticator
-from paceline.edge.client import Client, ClientGone, Message, Receive, Send
+from paceline.edge.client import Client, ClientGone
 from paceline.edge.relay import Answer, check_status, relay_stream, relay_whole
 from paceline.edge.request import Request
 from paceline.edge.telemetry import CLIENT_GONE, Telemetry
@@ -61,7 +60,7 @@ RETRYABLE = (WorkerUnavailable, WorkerDied)
 
 
 class DataPlane:
-    """The ASGI application that clients talk to."""
+    """What answers every request of every client."""
 
     def __init__(
         self,
@@ -79,10 +78,8 @@ class DataPlane:
         self._created = created
         self._authenticator = Authenticator(settings.auth)
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            raise RuntimeError(f"the data plane speaks HTTP only, not {scope['type']}")
-        request = Request.arrived(scope, Client(receive, send), self._now_s())
+    async def __call__(self, client: Client) -> None:
+        request = Request.arrived(client, self._now_s())
         record = request.record
         try:
             await self._serve(request)
@@ -90,40 +87,43 @@ class DataPlane:
             record.code = CLIENT_GONE
         except PacelineError as error:
             record.code, record.failure = error.status, error
-            await self._refuse(request, error)
-        except asyncio.CancelledError:  # the server's patience has ended
-            await self._refuse(request, ShuttingDown("the gateway is shutting down"))
-            record.code = ShuttingDown.status
+            self._refuse(request, error)
+        except asyncio.CancelledError:
+            if client.gone:
+                record.code = CLIENT_GONE
+            else:  # the server's patience has ended
+                self._refuse(request, ShuttingDown("the gateway is shutting down"))
+                record.code = ShuttingDown.status
         except Exception as error:  # ours alone, and no reason to leave a client without an answer
             log.exception("request %s failed", request.id)
             record.code = PacelineError.status
-            await self._refuse(request, PacelineError(f"internal error ({type(error).__name__})"))
+            self._refuse(request, PacelineError(f"internal error ({type(error).__name__})"))
         finally:
-            record.code = record.code or request.client.status or 500
-            record.ended_s = self._now_s()
+            record.code = record.code or client.status or 500
+            record.ended_s = record.ended_s or self._now_s()
             _log_failure(request)
-            if request.path in GENERATING:
+            if client.path in GENERATING:
                 self._telemetry.ended(record)
 
-    async def _refuse(self, request: Request, error: PacelineError) -> None:
+    def _refuse(self, request: Request, error: PacelineError) -> None:
         """An error as the response; if one is under way already, it stays incomplete, which the
-        server turns into a cut connection."""
+        connection turns into a cut."""
         if request.client.started:
             return
         headers = [JSON, *request.our_headers(), *retry_after(error)]
-        await request.client.answer(error.status, headers, error_body(error))
+        request.client.answer(error.status, headers, error_body(error))
 
     # -- every path ------------------------------------------------------------------------------
 
     async def _serve(self, request: Request) -> None:
-        if request.method == "OPTIONS":
-            await self._options(request)
+        if request.client.method == "OPTIONS":
+            self._options(request)
             return
-        if request.path not in OPEN_PATHS:
+        if request.client.path not in OPEN_PATHS:
             request.key = self._authenticator.caller(request.headers)
-        handler, methods = self._route(request.path)
-        if request.method not in methods:
-            raise MethodNotAllowed(f"{request.path} takes {' or '.join(methods)}")
+        handler, methods = self._route(request.client.path)
+        if request.client.method not in methods:
+            raise MethodNotAllowed(f"{request.client.path} takes {' or '.join(methods)}")
         await handler(request)
 
     def _route(self, path: str) -> tuple[Callable[[Request], Awaitable[None]], tuple[str, ...]]:
@@ -143,33 +143,33 @@ class DataPlane:
             raise NotFound(f"there is no {path[:128]}{hint}")
         return simple[path], ("GET", "HEAD")
 
-    async def _options(self, request: Request) -> None:
+    def _options(self, request: Request) -> None:
         try:
-            _, methods = self._route(request.path)
+            _, methods = self._route(request.client.path)
         except NotFound:
             methods = ()
         allowed = ", ".join([*methods, "OPTIONS"]).encode()
-        await request.client.answer(204, [(b"allow", allowed), *request.our_headers()], b"")
+        request.client.answer(204, [(b"allow", allowed), *request.our_headers()], b"")
 
     async def _health(self, request: Request) -> None:
-        await self._json(request, {"status": "ok"})
+        self._json(request, {"status": "ok"})
 
     async def _ready(self, request: Request) -> None:
         down = [model.name for model in self._fleet.models if not model.is_ready]
         if down:
             raise WorkerUnavailable(f"no worker is up for {', '.join(down)}", retry_after_s=1)
-        await self._json(request, {"status": "ready"})
+        self._json(request, {"status": "ready"})
 
     async def _version(self, request: Request) -> None:
-        await self._json(request, {"version": __version__})
+        self._json(request, {"version": __version__})
 
     async def _models(self, request: Request) -> None:
         data = [self._model_card(name, model) for name, model in self._fleet.names.items()]
-        await self._json(request, {"object": "list", "data": data})
+        self._json(request, {"object": "list", "data": data})
 
     async def _one_model(self, request: Request) -> None:
-        name = request.path.removeprefix("/v1/models/")
-        await self._json(request, self._model_card(name, self._model(name)))
+        name = request.client.path.removeprefix("/v1/models/")
+        self._json(request, self._model_card(name, self._model(name)))
 
     def _model_card(self, name: str, model: Model) -> dict[str, Any]:
         """OpenAI's card under our name, with what the worker's own adds to it."""
@@ -177,9 +177,9 @@ class DataPlane:
         theirs = {key: value for key, value in model.card().items() if key not in ours}
         return {**ours, **theirs, **({"root": model.name} if theirs or name != model.name else {})}
 
-    async def _json(self, request: Request, value: object) -> None:
+    def _json(self, request: Request, value: object) -> None:
         headers = [JSON, *request.our_headers()]
-        await request.client.answer(200, headers, orjson.dumps(value))
+        request.client.answer(200, headers, orjson.dumps(value))
 
     # -- generation ------------------------------------------------------------------------------
 
@@ -189,12 +189,11 @@ class DataPlane:
             timeout_s=self._settings.timeouts.between_bytes_s,
         )
         request.record.body_read_s = self._now_s()
-        view = view_of(GENERATING[request.path], body)
+        view = view_of(GENERATING[request.client.path], body)
         request.num_choices = view.num_choices
         model = self._model(view.model)
         caller = request.caller(view, body, model.name)
-        async with request.client:
-            await self._route_and_relay(request, raw, body, measure(view), model, caller)
+        await self._route_and_relay(request, raw, body, measure(view), model, caller)
 
     async def _route_and_relay(
         self,
@@ -236,11 +235,11 @@ class DataPlane:
         request.record.sent_s = self._now_s()
         exchange = await worker.upstream.send(
             "POST",
-            request.path,
+            request.client.path,
             headers=[
                 JSON,
                 (b"X-Request-Id", upstream_request_id(request.id)),
-                *passed_up(request.raw_headers),
+                *passed_up(request.client.headers),
             ],
             body=body,
             timeout_s=self._settings.timeouts.first_byte_s,

@@ -20,35 +20,44 @@ class Inflater:
 
     def __init__(self, encoding: bytes | None, *, limit_bytes: int | None = None) -> None:
         encoding = encoding.strip().lower() if encoding else encoding
-        window = None if encoding in IDENTITY else _WINDOW[encoding or b""]
-        self._stream = None if window is None else zlib.decompressobj(window)
-        self._left = limit_bytes
+        self._window = None if encoding in IDENTITY else _WINDOW[encoding or b""]
+        self._stream = None if self._window is None else zlib.decompressobj(self._window)
+        self._limit = limit_bytes
         self._num_in = self._num_out = 0
 
     def feed(self, data: bytes) -> bytes:
-        """Raises ValueError for what is not so encoded, TooLong past the limit."""
-        if self._stream is None:
-            plain = data
-        elif self._stream.eof:
-            raise ValueError("bytes behind its end")
-        else:
-            try:
-                plain = self._stream.decompress(data, 0 if self._left is None else self._left + 1)
-            except zlib.error as error:
-                raise ValueError(str(error)) from error
-            if self._stream.unused_data:
-                raise ValueError("bytes behind its end")
-            self._num_in += len(data)
-            self._num_out += len(plain)
-            if self._left is not None and self._num_out > FREE_BYTES + MAX_RATIO * self._num_in:
-                raise TooLong
-        if self._left is not None:
-            self._left -= len(plain)
-            if self._left < 0:
-                raise TooLong
+        """Raises ValueError for what is not so encoded, TooLong past the limit or the ratio."""
+        self._num_in += len(data)
+        plain = data if self._stream is None else self._inflated(data)
+        self._num_out += len(plain)
+        if self._limit is not None and self._num_out > self._limit:
+            raise TooLong
         return plain
 
     @property
     def complete(self) -> bool:
         """Whether the encoded stream came to its end."""
         return self._stream is None or self._stream.eof
+
+    def _inflated(self, data: bytes) -> bytes:
+        """A gzip body may be several members, one behind the other (RFC 1952 §2.2)."""
+        allowed = FREE_BYTES + MAX_RATIO * self._num_in - self._num_out
+        if self._limit is not None:
+            allowed = min(allowed, self._limit - self._num_out)
+        plain = b""
+        while data:
+            if self._stream is None or self._stream.eof:
+                self._stream = self._next_member()
+            try:
+                plain += self._stream.decompress(data, allowed - len(plain) + 1)
+            except zlib.error as error:
+                raise ValueError(str(error)) from error
+            if len(plain) > allowed:
+                raise TooLong
+            data = self._stream.unused_data
+        return plain
+
+    def _next_member(self) -> zlib._Decompress:
+        if self._window is None or self._window < zlib.MAX_WBITS + 1:
+            raise ValueError("bytes behind its end")
+        return zlib.decompressobj(self._window)

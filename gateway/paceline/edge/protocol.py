@@ -1,4 +1,4 @@
-"""A client's connection: HTTP/1.1 on a socket → ASGI, as a protocol class for uvicorn's server.
+"""A client's connection: HTTP/1.1 on a socket → requests, as a protocol class for uvicorn's server.
 
 uvicorn's own reads heads of any size, takes `Upgrade: h2c` for the end of HTTP, hides a client's
 leaving behind a pipelined request, and sends chunks to HTTP/1.0. Here:
@@ -11,6 +11,9 @@ leaving behind a pipelined request, and sends chunks to HTTP/1.0. Here:
 - an answer sent before its request was read says `Connection: close` and lingers, so that it is not
   lost in a reset;
 - a reader that stands still is cut off.
+
+There is no ASGI between a request and its handler: messages, queues and a task that waits for the
+disconnect would cost as much as the rest of a request. `asgi.py` has it for the admin plane.
 """
 
 from __future__ import annotations
@@ -27,12 +30,12 @@ import httptools
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from paceline.edge.client import Message, Receive, Send
-from paceline.edge.upstream import Headers
-from paceline.edge.wire import error_body
+from paceline.edge.client import Client
+from paceline.edge.deadline import Deadline
+from paceline.edge.wire import Headers, error_body
 from paceline.errors import HeadTooLarge, InvalidRequest, PacelineError, RequestTimeout
 
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+Handler = Callable[[Client], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +45,9 @@ HEAD_S = 30.0
 """From a connection's or a head's first moment to the head's end."""
 LINGER_S = 2.0
 """How long a refused client may go on sending before its connection is closed on it."""
-HIGH_WATER_BYTES = 64 * 1024
-"""Unread body at which reading from the client pauses."""
 
 _UPGRADE = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
-_NO_BODY = (204, 304)
+_PLAIN_PATH = re.compile(rb"/[\w./-]*")
 
 
 class HttpConnection(asyncio.Protocol):
@@ -59,121 +60,124 @@ class HttpConnection(asyncio.Protocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
+        handler: Handler,
         stalled_s: float = 120.0,
     ) -> None:
         """The first four are uvicorn's; `stalled_s` is how long a reader may stand still."""
-        self.loop = _loop or asyncio.get_running_loop()
-        self.stalled_s = stalled_s
-        self.default_headers = server_state.default_headers
-        self._app = cast(App, config.loaded_app)
+        self._loop = loop = _loop or asyncio.get_running_loop()
+        self._handler = handler
         self._keep_alive_s = config.timeout_keep_alive
         self._server_state = server_state
         self._head = bytearray()
         self._parser: Any = None  # of the request under way
-        self._exchange: Exchange | None = None
-        self._timer: asyncio.TimerHandle | None = None  # what this connection is waiting for now
+        self._client: Client | None = None
+        self._patience = Deadline(loop, self._waited)  # with what is still to come from the client
+        self._stalled_s = stalled_s
+        self._stalled = Deadline(loop, self._reader_stands_still)
         self._writable: asyncio.Future[None] | None = None
         self._closing = False
 
     # -- the socket ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
+        self._transport = cast(asyncio.Transport, transport)
         self._server_state.connections.add(cast(Any, self))
-        self._wait(HEAD_S, self._head_is_late)
+        self._patience.within(HEAD_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server_state.connections.discard(cast(Any, self))
         self._closing = True
-        self._cancel_timer()
-        self.resume_writing()
-        if self._exchange is not None:
-            self._exchange.client_left()
+        self._patience.close()
+        self._reads_again()
+        if self._client is not None:
+            self._client.leaves()
 
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
-        exchange = self._exchange
-        if exchange is None or exchange.over:
+        client = self._client
+        if client is None or client.over:
             self._read_head(data)
-        elif exchange.request_complete:
-            exchange.keep_alive = False
+        elif client.request_complete:
+            client.keep_alive = False
         else:
             self._feed(data)
 
     def pause_writing(self) -> None:
-        self._writable = self._writable or self.loop.create_future()
+        self._writable = self._writable or self._loop.create_future()
+        self._stalled.within(self._stalled_s)
 
     def resume_writing(self) -> None:
+        self._reads_again()
+        if self._client is not None and self._client.on_writable is not None:
+            self._client.on_writable()
+
+    def _reads_again(self) -> None:
+        self._stalled.close()
         writable, self._writable = self._writable, None
         if writable is not None and not writable.done():
             writable.set_result(None)
 
-    async def drained(self) -> None:
-        """Returns once the client has read enough; one that stands still is cut off."""
-        if self._writable is None:
-            return
-        try:
-            async with asyncio.timeout(self.stalled_s):
-                await asyncio.shield(self._writable)
-        except TimeoutError:
-            self.transport.abort()
+    def _reader_stands_still(self) -> None:
+        self._transport.abort()
 
     def shutdown(self) -> None:
         """uvicorn's word that the server is stopping."""
-        if self._exchange is None or self._exchange.over:
-            self.transport.close()
+        if self._client is None or self._client.over:
+            self._transport.close()
         else:
-            self._exchange.keep_alive = False
+            self._client.keep_alive = False
 
     # -- heads -----------------------------------------------------------------------------------
 
     def _read_head(self, data: bytes) -> None:
         head = self._head
         if not head:
-            self._wait(HEAD_S, self._head_is_late)
+            end = data.find(b"\r\n\r\n")
+            if 0 <= end <= MAX_HEAD_BYTES:  # as nearly always: all of it, at once
+                self._begin(data[: end + 4], data[end + 4 :])
+                return
+            self._patience.within(HEAD_S)
         searched = max(0, len(head) - 3)
         head += data
         end = head.find(b"\r\n\r\n", searched)
         if end > MAX_HEAD_BYTES or (end < 0 and len(head) > MAX_HEAD_BYTES):
             self.refuse(HeadTooLarge(f"the request's head is longer than {MAX_HEAD_BYTES} bytes"))
         elif end >= 0:
-            self._cancel_timer()
-            rest = bytes(head[end + 4 :])
-            complete = _UPGRADE.sub(b"", bytes(head[: end + 4]))
             self._head = bytearray()
-            self._begin(complete, rest)
+            self._begin(bytes(head[: end + 4]), bytes(head[end + 4 :]))
 
     def _begin(self, head: bytes, rest: bytes) -> None:
+        self._patience.off()
         self._parser = httptools.HttpRequestParser(self)
         self._url = b""
         self._headers: Headers = []
-        self._exchange = None
-        self._feed(head)
-        if rest and self._exchange is not None and not self._closing:
+        self._client = None
+        self._feed(_UPGRADE.sub(b"", head))
+        if rest and self._client is not None and not self._closing:
             self.data_received(rest)
 
     def _feed(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            if self._exchange is not None and self._exchange.request_complete:
-                self._exchange.keep_alive = False  # what stands behind it is no request
+            if self._client is not None and self._client.request_complete:
+                self._client.keep_alive = False  # what stands behind it is no request
             else:
                 self.refuse(InvalidRequest(f"the request is not valid HTTP ({error})"))
 
-    def _head_is_late(self) -> None:
+    def _waited(self) -> None:
         if self._head:
             self.refuse(RequestTimeout(f"the request's head did not arrive within {HEAD_S:g} s"))
         else:
-            self.transport.close()
+            self._transport.close()
 
     def refuse(self, error: PacelineError) -> None:
         """Answers what is no request; within an answer, cuts the connection instead."""
-        if self._exchange is not None and not self._exchange.over:
-            self._exchange.client_left()
+        if self._client is not None and not self._client.over:
+            self._client.leaves()
             self._closing = True
-            self.transport.abort()
+            self._transport.abort()
             return
         body = error_body(error)
         headers = [
@@ -181,7 +185,8 @@ class HttpConnection(asyncio.Protocol):
             (b"content-length", b"%d" % len(body)),
             (b"connection", b"close"),
         ]
-        self.transport.write(head_bytes(error.status, [*self.default_headers, *headers]) + body)
+        self.write_head(error.status, headers)
+        self._transport.write(body)
         self._close_gently()
 
     # -- what the parser finds -------------------------------------------------------------------
@@ -190,63 +195,89 @@ class HttpConnection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._exchange is None:  # else it is a trailer, which nobody reads
+        if self._client is None:  # else it is a trailer, which nobody reads
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        if self._exchange is not None:  # of another request, in the same bytes
-            self._exchange.keep_alive = False
+        if self._client is not None:  # of another request, in the same bytes
+            self._client.keep_alive = False
             return
         version = self._parser.get_http_version()
-        if len(self._headers) > MAX_HEADERS:
+        headers = self._headers
+        if len(headers) > MAX_HEADERS:
             self.refuse(HeadTooLarge(f"the request has more than {MAX_HEADERS} headers"))
             return
-        if version != "1.0" and sum(name == b"host" for name, _ in self._headers) != 1:
+        if version != "1.0" and [name for name, _ in headers].count(b"host") != 1:
             self.refuse(InvalidRequest("the request needs one Host"))
             return
         try:
-            url = httptools.parse_url(self._url)
-            path = unquote((url.path or b"/").decode("ascii"))
+            path, query = _target(self._url)
         except (httptools.HttpParserInvalidURLError, UnicodeDecodeError):
             self.refuse(InvalidRequest("the request's target is not a URL"))
             return
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": version,
-            "method": self._parser.get_method().decode("ascii"),
-            "scheme": "http",
-            "path": path,
-            "raw_path": url.path,
-            "query_string": url.query or b"",
-            "root_path": "",
-            "headers": self._headers,
-            "client": self.transport.get_extra_info("peername"),
-            "server": self.transport.get_extra_info("sockname"),
-        }
-        self._exchange = Exchange(self, scope, keep_alive=self._parser.should_keep_alive())
-        task = self.loop.create_task(self._exchange.run(self._app))
+        self._client = client = Client(
+            self,
+            method=self._parser.get_method().decode("ascii"),
+            path=path,
+            query=query,
+            headers=headers,
+            http_version=version,
+            keep_alive=self._parser.should_keep_alive(),
+        )
+        client.task = task = self._loop.create_task(self._serve(client))
         self._server_state.tasks.add(task)
         task.add_done_callback(self._server_state.tasks.discard)
 
     def on_body(self, body: bytes) -> None:
-        if self._exchange is not None and not self._exchange.request_complete:
-            self._exchange.body_received(body)
+        if self._client is not None and not self._client.request_complete:
+            self._client.body_received(body)
 
     def on_message_complete(self) -> None:
-        if self._exchange is not None:
-            self._exchange.body_ended()
-            if self._exchange.answered:  # it was waited for only to be read to its end
-                self.transport.close()
+        if self._client is not None:
+            self._client.body_ended()
+            if self._client.answered:  # it was waited for only to be read to its end
+                self._transport.close()
 
-    # -- after an answer -------------------------------------------------------------------------
+    async def _serve(self, client: Client) -> None:
+        try:
+            await self._handler(client)
+        except Exception:
+            log.exception("%s %s failed", client.method, client.path)
+        finally:
+            client.task = client.on_writable = None
+            if not client.answered and not client.gone:
+                self._transport.abort()  # half an answer must not look like one
 
-    def answered(self, exchange: Exchange) -> None:
+    # -- what a client does ----------------------------------------------------------------------
+
+    @property
+    def writable(self) -> bool:
+        return self._writable is None
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def write_head(self, status: int, headers: Headers) -> None:
+        self._transport.write(head_bytes(status, self._server_state.default_headers + headers))
+
+    async def drained(self) -> None:
+        if self._writable is not None:
+            await asyncio.shield(self._writable)
+
+    def read_on(self, on: bool) -> None:
+        if self._transport.is_closing():
+            return
+        if on:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def answered(self, client: Client) -> None:
         self._server_state.total_requests += 1
-        if exchange.keep_alive:
-            self._wait(self._keep_alive_s, self.transport.close)
-        elif exchange.request_complete:
-            self.transport.close()
+        if client.keep_alive:
+            self._patience.within(self._keep_alive_s)
+        elif client.request_complete:
+            self._transport.close()
         else:
             self._close_gently()
 
@@ -254,138 +285,38 @@ class HttpConnection(asyncio.Protocol):
         """Ends our side at once and the connection a little later: closing on bytes that were not
         read would reset it, and the client might lose the answer."""
         self._closing = True
-        if self.transport.can_write_eof() and not self.transport.is_closing():
-            self.transport.write_eof()
-        self._wait(LINGER_S, self.transport.close)
-
-    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
-        self._cancel_timer()
-        self._timer = self.loop.call_later(seconds, then)
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._transport.can_write_eof() and not self._transport.is_closing():
+            self._transport.write_eof()
+        self._head.clear()
+        self._patience.within(LINGER_S)
 
 
-class Exchange:
-    """One request and its answer: the two ends that the application holds."""
+def _target(url: bytes) -> tuple[str, bytes]:
+    """The path of a request, decoded once, and its query.
 
-    def __init__(
-        self, connection: HttpConnection, scope: dict[str, Any], *, keep_alive: bool
-    ) -> None:
-        self._connection = connection
-        self._scope = scope
-        self.keep_alive = keep_alive
-        self.request_complete = False
-        self.answered = False
-        self._left = False
-        self._body = bytearray()
-        self._changed = asyncio.Event()
-        self._reading_paused = False
-        self._started = False
-        self._chunked = False
-        self._has_body = True
-        self._wants_continue = (b"expect", b"100-continue") in [
-            (name, value.lower()) for name, value in scope["headers"] if name == b"expect"
-        ]
-
-    @property
-    def over(self) -> bool:
-        """Both ways: then the next request may begin."""
-        return self.answered and self.request_complete
-
-    async def run(self, app: App) -> None:
-        try:
-            await app(self._scope, self.receive, self.send)
-        except Exception:
-            log.exception("%s %s failed", self._scope["method"], self._scope["path"])
-        finally:
-            if not self.answered and not self._left:
-                self._connection.transport.abort()  # half an answer must not look like one
-
-    # -- the connection's side -------------------------------------------------------------------
-
-    def body_received(self, data: bytes) -> None:
-        if self.answered:
-            return
-        self._body += data
-        if len(self._body) > HIGH_WATER_BYTES and not self._reading_paused:
-            self._reading_paused = True
-            self._connection.transport.pause_reading()
-        self._changed.set()
-
-    def body_ended(self) -> None:
-        self.request_complete = True
-        self._changed.set()
-
-    def client_left(self) -> None:
-        self._left = True
-        self._changed.set()
-
-    # -- the application's side ------------------------------------------------------------------
-
-    async def receive(self) -> Message:
-        if self._wants_continue and not self._started:
-            self._wants_continue = False
-            self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if not (self._left or self.answered):
-            if self._reading_paused:
-                self._reading_paused = False
-                self._connection.transport.resume_reading()
-            await self._changed.wait()
-            self._changed.clear()
-        if self._left or self.answered:
-            return {"type": "http.disconnect"}
-        body, self._body = bytes(self._body), bytearray()
-        return {"type": "http.request", "body": body, "more_body": not self.request_complete}
-
-    async def send(self, message: Message) -> None:
-        await self._connection.drained()
-        if self._left:
-            return
-        if message["type"] == "http.response.start":
-            self._start(message["status"], list(message.get("headers", ())))
-        else:
-            self._write(message.get("body", b""), more=message.get("more_body", False))
-
-    def _start(self, status: int, headers: Headers) -> None:
-        self._started = True
-        names = {name.lower() for name, _ in headers}
-        self._has_body = self._scope["method"] != "HEAD" and status not in _NO_BODY
-        if self._has_body and b"content-length" not in names:
-            self._chunked = self._scope["http_version"] != "1.0"
-            self.keep_alive = self.keep_alive and self._chunked
-        if not self.request_complete:
-            self.keep_alive = False
-        if self._chunked:
-            headers.append((b"transfer-encoding", b"chunked"))
-        if not self.keep_alive:
-            headers.append((b"connection", b"close"))
-        headers = [*self._connection.default_headers, *headers]
-        self._connection.transport.write(head_bytes(status, headers))
-
-    def _write(self, body: bytes, *, more: bool) -> None:
-        transport = self._connection.transport
-        if self._has_body and body:
-            transport.write(b"%x\r\n%b\r\n" % (len(body), body) if self._chunked else body)
-        if not more:
-            if self._chunked:
-                transport.write(b"0\r\n\r\n")
-            self.answered = True
-            self._changed.set()
-            self._connection.answered(self)
+    Raises HttpParserInvalidURLError, UnicodeDecodeError.
+    """
+    if _PLAIN_PATH.fullmatch(url):
+        return url.decode("ascii"), b""
+    parsed = httptools.parse_url(url)
+    return unquote((parsed.path or b"/").decode("ascii")), parsed.query or b""
 
 
-def head_bytes(status: int, headers: Headers) -> bytes:
-    """A response's head. Raises ValueError for a header that would break it."""
+def _status_line(status: int) -> bytes:
     try:
         phrase = http.HTTPStatus(status).phrase
     except ValueError:
         phrase = ""
-    lines = [f"HTTP/1.1 {status} {phrase}".encode()]
-    lines += [name + b": " + value for name, value in headers]
-    head = b"\r\n".join(lines)
+    return f"HTTP/1.1 {status} {phrase}".encode()
+
+
+_STATUS_LINES = {status: _status_line(status) for status in range(200, 600)}
+
+
+def head_bytes(status: int, headers: Headers) -> bytes:
+    """A response's head. Raises ValueError for a header that would break it."""
+    lines = [name + b": " + value for name, value in headers]
+    head = b"\r\n".join([_STATUS_LINES[status], *lines])
     if head.count(b"\n") != len(headers):
         raise ValueError("a response header holds a line break")
     return head + b"\r\n\r\n"

@@ -5,6 +5,10 @@ for the worker's first event: vLLM answers 200 and then an error event where it 
 such an error becomes its true status. After that 200 is committed: a worker that fails from then
 on ends the stream with an error event, without a finish reason and without `[DONE]`.
 
+From the first event on no task wakes for an event: the worker's connection hands each read to
+`_Stream.received`, which writes to the client's. The request's task waits for the end of it all.
+A client that reads too slowly stops the reading from its worker until it has caught up.
+
 The last chunk of a stream carries its usage and what was accepted. For a client that did not ask
 for usage it is read and taken out, and what vLLM then moves there is moved back (`UsageRemover`).
 """
@@ -20,6 +24,7 @@ from paceline.core.chunks import (
     DONE,
     Kind,
     UsageRemover,
+    ends_nothing,
     error_status,
     finished_choices,
     first_data,
@@ -27,10 +32,11 @@ from paceline.core.chunks import (
     read_block,
 )
 from paceline.edge.client import Client
-from paceline.edge.encoding import Inflater
+from paceline.edge.deadline import Deadline
+from paceline.edge.encoding import Inflater, TooLong
 from paceline.edge.telemetry import RequestRecord
-from paceline.edge.upstream import Exchange, Headers
-from paceline.edge.wire import JSON, error_event, header
+from paceline.edge.upstream import Exchange
+from paceline.edge.wire import JSON, Headers, error_event, header
 from paceline.errors import (
     PacelineError,
     ShuttingDown,
@@ -48,7 +54,12 @@ death within it is a clean 502; a longer one is passed on as it comes."""
 HELD_BYTES = 2**20
 """Comments before the first event beyond which the status is not held any longer."""
 END_GRACE_S = 0.1
-"""After `[DONE]` the connection may end its body; then it can be used again."""
+"""After `[DONE]` the connection may end its body; then it can be used again. A chunk that is held
+back for the one behind it waits as long."""
+KEEP_ALIVE_S = 15.0
+"""Between comments of ours to a client whose stream has begun and has no event yet: proxies cut
+what is silent for a minute."""
+KEEP_ALIVE = b": waiting for the worker\n\n"
 
 
 class Answer:
@@ -82,15 +93,22 @@ class Answer:
     async def read(self, timeout_s: float) -> bytes:
         """The next plain bytes; empty at the end. Raises TimeoutError, WorkerError."""
         while data := await self.exchange.read(timeout_s):
-            try:
-                plain = self._inflater.feed(data)
-            except ValueError:
-                raise WorkerProtocolError("a worker's answer is not encoded as it says") from None
-            if plain:
+            if plain := self.plain(data):
                 return plain
+        self.check_complete()
+        return b""
+
+    def plain(self, data: bytes) -> bytes:
+        """What the worker wrote, whatever it did to it on the way. Raises WorkerProtocolError."""
+        try:
+            return self._inflater.feed(data)
+        except (ValueError, TooLong):
+            raise WorkerProtocolError("a worker's answer is not encoded as it says") from None
+
+    def check_complete(self) -> None:
+        """Raises WorkerDied if an encoded answer, ended here, would be cut short."""
         if not self._inflater.complete:
             raise WorkerDied("a worker's compressed answer is cut short")
-        return b""
 
     def learn(self, answer: Any) -> None:
         """Takes usage and acceptance from an answer, or from the last chunk of one."""
@@ -115,32 +133,34 @@ async def relay_whole(answer: Answer) -> None:
     client, status = answer.client, answer.exchange.status
     answer.record.answered_s = answer.now_s()
     body = await _read_whole(answer)
-    if body is not None:
-        if status == 200:
-            answer.learn(json_or_none(body))
-        await client.answer(status, answer.headers(), body)
+    if body is None:
+        client.finish()
         return
-    await client.finish()
+    if status == 200:
+        answer.learn(json_or_none(body))
+    client.answer(status, answer.headers(), body)
 
 
 async def _read_whole(answer: Answer) -> bytes | None:
     """The body; or None once it proved long and was passed on in pieces instead."""
+    client = answer.client
     pieces: list[bytes] = []
     size = 0
     between_s = answer.timeouts.between_bytes_s
     try:
         while data := await answer.read(between_s):
-            if answer.client.started:
-                await answer.client.write(data)
+            if client.started:
+                client.write(data)
+                await client.drained()
                 continue
             pieces.append(data)
             size += len(data)
             if size > WHOLE_BYTES:
-                await answer.client.start(answer.exchange.status, answer.headers())
-                await answer.client.write(b"".join(pieces))
+                client.start(answer.exchange.status, answer.headers())
+                client.write(b"".join(pieces))
     except TimeoutError:
         raise WorkerTimeout(f"a worker sent nothing for {between_s:g} s") from None
-    return None if answer.client.started else b"".join(pieces)
+    return None if client.started else b"".join(pieces)
 
 
 async def relay_stream(answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
@@ -152,31 +172,43 @@ async def relay_stream(answer: Answer, *, remove_usage: bool, num_choices: int) 
 
 
 class _Stream:
+    """The sink of one stream."""
+
     def __init__(self, answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
         self._answer = answer
+        self._client = answer.client
         self._splitter = SseSplitter()
         self._usage_remover = UsageRemover() if remove_usage else None
         self._done = False
         self._finished: set[int] = set()  # choices that have said why they ended
         self._num_choices = num_choices
+        loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[None] = loop.create_future()
+        self._silence_s = answer.timeouts.between_bytes_s
+        self._silence = Deadline(loop, self._too_silent)
+        self._pause = Deadline(loop, self._paused)  # what waits for it depends on how far we are
 
     async def run(self) -> None:
         held = await self._first_event()
         rejection = self._rejection(held)
         if rejection is not None:
             status, body = rejection
-            await self._answer.client.answer(status, self._json_headers(), body)
+            self._client.answer(status, self._json_headers(), body)
             return
-        await self._answer.client.start(200, self._answer.headers())
+        self._client.start(200, self._answer.headers())
         try:
-            await self._forward(held)
-            await self._rest()
+            self._begin(held)
+            await self._over
         except WorkerError as error:
-            await self._end_badly(error)
+            self._end_badly(error)
         except asyncio.CancelledError:
-            if not (self._answer.client.gone or self._answer.client.finished):
-                await self._end_badly(ShuttingDown("the gateway is shutting down"))
+            if not (self._client.gone or self._client.answered):
+                self._end_badly(ShuttingDown("the gateway is shutting down"))
             raise
+        finally:
+            self._client.on_writable = None
+            self._silence.close()
+            self._pause.close()
 
     # -- before the status line ------------------------------------------------------------------
 
@@ -221,44 +253,96 @@ class _Stream:
 
     # -- after it --------------------------------------------------------------------------------
 
-    async def _rest(self) -> None:
-        while not self._done:
-            data = await self._next()
-            if not data:
-                await self._end_without_done()
-                return
-            await self._forward(self._split(data))
-        await self._answer.client.finish()
-        await self._let_the_body_end()
+    def _begin(self, held: list[bytes]) -> None:
+        """Raises WorkerProtocolError."""
+        if self._answer.record.first_event_s is None:
+            self._silence_s = max(self._silence_s, self._answer.timeouts.first_byte_s)
+            self._pause.within(KEEP_ALIVE_S)
+        self._silence.within(self._silence_s)
+        self._client.on_writable = self._reads_again
+        self._forward(held)
+        self._answer.exchange.pipe(self)
 
-    async def _next(self) -> bytes:
-        """The next bytes; what is held back for them waits END_GRACE_S and no longer."""
-        answer = self._answer
-        silence_s = answer.timeouts.between_bytes_s
-        if answer.record.first_event_s is None:
-            silence_s = max(silence_s, answer.timeouts.first_byte_s)
-        if self._usage_remover is not None and self._usage_remover.holding:
-            try:
-                return await answer.read(END_GRACE_S)
-            except TimeoutError:
-                await answer.client.write(self._usage_remover.release())
+    def received(self, data: bytes) -> None:
+        if self._done:  # what still comes is not the client's
+            return
         try:
-            data = await answer.read(silence_s)
-        except TimeoutError:
-            raise WorkerTimeout(f"a worker sent nothing for {silence_s:g} s") from None
-        if answer.record.first_event_s is None:
-            answer.record.first_event_s = answer.now_s()
-        return data
+            plain = self._answer.plain(data)
+            if self._answer.record.first_event_s is None and plain:
+                self._sees_first_event()
+            if self._splitter.is_empty and ends_nothing(plain) and not self._holding:
+                self._client.write(plain)
+            else:
+                self._forward(self._split(plain))
+        except WorkerError as error:
+            self._ends(error)
+            return
+        if self._done:
+            return
+        if self._client.writable:
+            self._silence.within(self._silence_s)
+        else:
+            self._silence.off()
+            self._answer.exchange.read_on(False)
 
-    async def _forward(self, blocks: list[bytes]) -> None:
+    def ended(self, error: WorkerError | None) -> None:
+        try:
+            if not self._done:
+                if error is not None:
+                    raise error
+                self._answer.check_complete()
+                self._end_without_done()
+        except WorkerError as why:
+            self._ends(why)
+        else:
+            self._ends(None)
+
+    def _ends(self, error: WorkerError | None) -> None:
+        if self._over.done():
+            return
+        if error is None:
+            self._over.set_result(None)
+        else:
+            self._over.set_exception(error)
+
+    def _reads_again(self) -> None:
+        self._silence.within(self._silence_s)
+        self._answer.exchange.read_on(True)
+
+    def _too_silent(self) -> None:
+        self._ends(WorkerTimeout(f"a worker sent nothing for {self._silence_s:g} s"))
+
+    def _paused(self) -> None:
+        """Nothing came for a while: for what we wait for now, that was long enough."""
+        if self._done:
+            self._ends(None)
+        elif self._holding:
+            self._client.write(self._released())
+        elif self._answer.record.first_event_s is None:
+            self._client.write(KEEP_ALIVE)
+            self._pause.within(KEEP_ALIVE_S)
+
+    def _sees_first_event(self) -> None:
+        self._answer.record.first_event_s = self._answer.now_s()
+        self._silence_s = self._answer.timeouts.between_bytes_s
+        self._pause.off()
+
+    def _forward(self, blocks: list[bytes]) -> None:
         passed: list[bytes] = []
         for block in blocks:
             passed.append(self._passed(block))
             if self._done:  # nothing may follow it
                 break
         data = b"".join(passed)
-        if data:
-            await self._answer.client.write(data)
+        if self._done:
+            self._answer.record.ended_s = self._answer.now_s()
+            self._client.finish(data)
+            self._silence.off()
+            self._pause.within(END_GRACE_S)  # so that the connection can be used again
+            return
+        self._client.write(data)
+        if self._holding:
+            self._pause.within(END_GRACE_S)
 
     def _passed(self, block: bytes) -> bytes:
         """What the client gets for one block, now; a finishing one may be held back."""
@@ -278,12 +362,14 @@ class _Stream:
             return remover.finishing(block)
         return remover.release() + block
 
-    async def _end_without_done(self) -> None:
+    def _end_without_done(self) -> None:
         """The body ended without `[DONE]`: complete if the worker had said why it stopped."""
-        await self._forward(self._unterminated())
-        if not self._done and len(self._finished) < self._num_choices:
+        self._forward(self._unterminated())
+        if self._done:
+            return
+        if len(self._finished) < self._num_choices:
             raise WorkerDied("a worker ended its stream before the answer was complete")
-        await self._answer.client.finish(self._released())
+        self._client.finish(self._released())
 
     def _unterminated(self) -> list[bytes]:
         """An event whole but for its blank line, at the end of a body; half of one is nothing."""
@@ -292,22 +378,16 @@ class _Stream:
         is_whole = data == DONE or (data is not None and json_or_none(data) is not None)
         return [rest.rstrip(b"\r\n") + b"\n\n"] if is_whole else []
 
-    async def _end_badly(self, error: PacelineError) -> None:
+    def _end_badly(self, error: PacelineError) -> None:
         self._answer.record.code, self._answer.record.failure = error.status, error
-        await self._answer.client.finish(self._released() + error_event(error))
+        self._client.finish(self._released() + error_event(error))
+
+    @property
+    def _holding(self) -> bool:
+        return self._usage_remover is not None and self._usage_remover.holding
 
     def _released(self) -> bytes:
         return self._usage_remover.release() if self._usage_remover is not None else b""
-
-    async def _let_the_body_end(self) -> None:
-        """So that the connection can be used again; what still comes is not the client's."""
-        deadline_s = self._answer.now_s() + END_GRACE_S
-        try:
-            while (left_s := deadline_s - self._answer.now_s()) > 0:
-                if not await self._answer.exchange.read(left_s):
-                    return
-        except (TimeoutError, WorkerError):
-            return
 
     def _split(self, data: bytes) -> list[bytes]:
         try:

@@ -12,10 +12,9 @@ import orjson
 from paceline.core.caller import caller_of, flag
 from paceline.core.explain import explain
 from paceline.core.types import Caller, Decision, RequestView
-from paceline.edge.client import Client, Message
+from paceline.edge.client import Client
 from paceline.edge.telemetry import RequestRecord
-from paceline.edge.upstream import Headers
-from paceline.edge.wire import header, request_id
+from paceline.edge.wire import Headers, header, request_id
 from paceline.errors import Forbidden, InvalidRequest, UnsupportedMediaType
 from paceline.settings import ApiKey
 
@@ -27,27 +26,22 @@ EXPLAIN_BYTES = 2048
 class Request:
     """`headers` are decoded as latin-1, which loses nothing; of duplicates the last counts."""
 
-    path: str
-    method: str
-    raw_headers: Headers
+    client: Client
     headers: Mapping[str, str]
     id: str
-    client: Client
     record: RequestRecord
     key: ApiKey | None = None
     num_choices: int = 1
 
     @classmethod
-    def arrived(cls, scope: Message, client: Client, now_s: float) -> Request:
-        raw_headers: Headers = scope["headers"]
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw_headers}
+    def arrived(cls, client: Client, now_s: float) -> Request:
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in client.headers
+        }
         return cls(
-            path=scope["path"],
-            method=scope["method"],
-            raw_headers=raw_headers,
+            client=client,
             headers=headers,
             id=request_id(headers.get("x-request-id")),
-            client=client,
             record=RequestRecord(arrived_s=now_s),
         )
 
@@ -62,8 +56,8 @@ class Request:
             raise UnsupportedMediaType("send the body as Content-Type: application/json")
         raw = await self.client.body(
             limit_bytes=limit_bytes,
-            encoding=header(self.raw_headers, b"content-encoding"),
-            declared=header(self.raw_headers, b"content-length"),
+            encoding=header(self.client.headers, b"content-encoding"),
+            declared=header(self.client.headers, b"content-length"),
             timeout_s=timeout_s,
         )
         try:

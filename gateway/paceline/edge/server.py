@@ -19,7 +19,8 @@ from typing import Any, cast
 import uvicorn
 
 from paceline.edge.app import Gateway, create_app
-from paceline.edge.protocol import HttpConnection
+from paceline.edge.asgi import AsgiHandler
+from paceline.edge.protocol import Handler, HttpConnection
 from paceline.errors import ConfigurationError
 from paceline.settings import Settings
 
@@ -60,7 +61,7 @@ async def serving(settings: Settings) -> AsyncIterator[Running]:
         stalled_s = settings.timeouts.between_bytes_s
         servers = [
             _server(gateway.data_plane, settings.timeouts.shutdown_s, stalled_s),
-            _server(gateway.admin, 1.0, stalled_s),
+            _server(AsgiHandler(gateway.admin), 1.0, stalled_s),
         ]
         async with gateway.running():
             tasks = [
@@ -123,11 +124,16 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(app: Any, shutdown_s: float, stalled_s: float) -> _Server:
+async def _no_app(scope: Any, receive: Any, send: Any) -> None:
+    """uvicorn wants one; our connections have a handler instead."""
+
+
+def _server(handler: Handler, shutdown_s: float, stalled_s: float) -> _Server:
+    protocol = functools.partial(HttpConnection, handler=handler, stalled_s=stalled_s)
     return _Server(
         uvicorn.Config(
-            app,
-            http=cast(Any, functools.partial(HttpConnection, stalled_s=stalled_s)),
+            _no_app,
+            http=cast(Any, protocol),
             ws="none",
             lifespan="off",
             log_config=None,

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 import orjson
 
-from paceline.edge.upstream import Headers
 from paceline.errors import PacelineError
+
+Headers = list[tuple[bytes, bytes]]
 
 JSON = (b"content-type", b"application/json")
 

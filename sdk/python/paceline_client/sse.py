@@ -51,6 +51,11 @@ class SseSplitter:
         """The bytes of an event that has not ended yet."""
         return bytes(self._buffer)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the stream stands between two events."""
+        return not self._buffer
+
     def feed(self, data: bytes) -> list[bytes]:
         """The events that `data` completes, each with the blank line that ends it.
 
