@@ -84,7 +84,7 @@ async def test_a_death_before_the_first_event_is_retried_once_elsewhere(script):
                 async with g.streaming() as answer:
                     body = await answer.aread()
                 assert (answer.status_code, body) == (200, delta("x", finish="stop") + DONE)
-            assert g.in_flight == 0
+            await eventually(lambda: g.in_flight == 0)
     assert dying.seen
     assert dying.seen[0].body == well.seen[0].body
 
