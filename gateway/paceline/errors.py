@@ -16,6 +16,7 @@
     ├── WorkerError              a worker's failure, told to the caller      5xx
     │   ├── WorkerUnavailable        it cannot be reached                    503
     │   ├── WorkerProtocolError      what it sent cannot be understood       502
+    │   ├── WorkerBusy               it has too much to do; ask another          503
     │   ├── WorkerDied               its connection ended within an answer   502
     │   └── WorkerTimeout            it was silent for too long              504
     ├── ShuttingDown             we are going away                           503
@@ -119,6 +120,11 @@ class WorkerUnavailable(WorkerError):
 
 class WorkerProtocolError(WorkerError):
     code = "worker_protocol_error"
+
+
+class WorkerBusy(WorkerError):
+    status = 503
+    code = "worker_busy"
 
 
 class WorkerDied(WorkerError):

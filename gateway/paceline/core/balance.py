@@ -1,7 +1,9 @@
-"""One worker of a pool: the fewest requests in flight; among equals, the one picked longest ago.
+"""One worker of a pool: the fewest requests in flight for the share of load that it may carry.
 
-Scraped load is left out: it is a second old, and routing by it sends a whole burst to the worker
-that looked idle (vllm-project/router #177). What the gateway itself has in flight is always fresh.
+Among equals the one picked longest ago; a worker that is due for a trial comes first, for one
+request. Scraped load is left out: it is a second old, and routing by it sends a whole burst to the
+worker that looked idle (vllm-project/router #177). What the gateway itself has in flight is always
+fresh.
 """
 
 from __future__ import annotations
@@ -17,4 +19,8 @@ def pick_worker(pool: PoolSnapshot) -> WorkerSnapshot:
     candidates = [worker for worker in pool.workers if worker.up] or list(pool.workers)
     if not candidates:
         raise ValueError(f"pool {pool.name} has no workers")
-    return min(candidates, key=lambda worker: (worker.in_flight, worker.last_picked))
+    return min(candidates, key=_order)
+
+
+def _order(worker: WorkerSnapshot) -> tuple[bool, float, int]:
+    return (not worker.on_trial, (worker.in_flight + 1) / worker.share, worker.last_picked)

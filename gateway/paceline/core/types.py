@@ -151,6 +151,8 @@ class WorkerSnapshot:
     in_flight: int = 0  # requests that this gateway has there now
     last_picked: int = 0  # grows from one request of the gateway to the next; 0 is never
     up: bool = True
+    on_trial: bool = False  # it failed before, and one request is to show whether it still does
+    share: float = 1.0  # of a full load that it may carry: grows to 1 after a return
     load: WorkerLoad = WorkerLoad()
 
 

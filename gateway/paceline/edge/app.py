@@ -40,7 +40,7 @@ class Gateway:
         """The background loops, for as long as the context lasts."""
         jitter = random.Random()
         workers = self.fleet.workers.values()
-        loops = [asyncio.create_task(watch(worker, self.now_s, jitter)) for worker in workers]
+        loops = [asyncio.create_task(watch(worker, jitter)) for worker in workers]
         loops.append(asyncio.create_task(_watch_lag(self.telemetry, self.now_s)))
         try:
             yield

@@ -17,11 +17,11 @@ from paceline import __version__
 from paceline.core.decide import decide
 from paceline.core.features import measure
 from paceline.core.rewrite import rewrite, wants_usage_added
-from paceline.core.types import Caller, Endpoint, RequestFeatures
+from paceline.core.types import Caller, Decision, Endpoint, RequestFeatures
 from paceline.core.views import view_of
 from paceline.edge.auth import Authenticator
 from paceline.edge.client import Client, ClientGone
-from paceline.edge.relay import Answer, check_status, relay_stream, relay_whole
+from paceline.edge.relay import Answer, Stream, Whole, check_status
 from paceline.edge.request import Request
 from paceline.edge.telemetry import CLIENT_GONE, Telemetry
 from paceline.edge.wire import (
@@ -33,7 +33,7 @@ from paceline.edge.wire import (
     retry_after,
     upstream_request_id,
 )
-from paceline.edge.workers import Fleet, Model, Worker
+from paceline.edge.workers import BACK_PRESSURE, Fleet, Model, Worker
 from paceline.errors import (
     MethodNotAllowed,
     ModelNotFound,
@@ -41,6 +41,7 @@ from paceline.errors import (
     PacelineError,
     RequestError,
     ShuttingDown,
+    WorkerBusy,
     WorkerDied,
     WorkerError,
     WorkerUnavailable,
@@ -55,7 +56,7 @@ GENERATING: Mapping[str, Endpoint] = {
 }
 OPEN_PATHS = frozenset(["/health", "/ready", "/version"])
 """What answers without a key, OPTIONS aside."""
-RETRYABLE = (WorkerUnavailable, WorkerDied)
+RETRYABLE = (WorkerUnavailable, WorkerDied, WorkerBusy)
 """Failures after which, with nothing sent to the client, another worker may be asked. Once."""
 
 
@@ -204,34 +205,43 @@ class DataPlane:
         model: Model,
         caller: Caller,
     ) -> None:
-        """Asks the worker decided on, and one more if the first failed before it answered."""
+        """Asks the worker decided on, and one more if the first failed before it answered, or has
+        too much to do."""
         add_usage = wants_usage_added(body)
         upstream_body = rewrite(raw, body, model=model.settings.upstream_name, add_usage=add_usage)
-        tried: list[str] = []
-        failure: WorkerError | None = None
-        while True:
+
+        def decided(*tried: str) -> Decision:
             snapshot = model.snapshot(self._now_s(), without=tried)
-            decision = decide(features, caller, snapshot, self._settings.rules)
-            if failure is not None and decision.worker in tried:  # there is nobody else
-                raise failure
+            return decide(features, caller, snapshot, self._settings.rules)
+
+        async def ask(decision: Decision, others: Callable[[], bool]) -> None:
             request.record.decision = decision
             self._telemetry.decided(decision)
             worker = self._fleet.workers[decision.worker]
-            try:
-                with worker.request():
-                    await self._relay(request, worker, upstream_body, remove_usage=add_usage)
-                return
-            except RETRYABLE as error:
-                if isinstance(error, WorkerUnavailable):
-                    worker.unreachable(error.message)
-                if request.client.started or failure is not None:
-                    raise
-                failure = error
-                tried.append(worker.url)
+            with worker.request():
+                await self._ask(request, worker, upstream_body, add_usage, others)
 
-    async def _relay(
-        self, request: Request, worker: Worker, body: bytes, *, remove_usage: bool
+        first = decided()
+        try:
+            await ask(first, lambda: decided(first.worker).worker != first.worker)
+        except RETRYABLE:
+            if request.client.started:
+                raise
+            second = decided(first.worker)
+            if second.worker == first.worker:  # there is nobody else
+                raise
+            await ask(second, lambda: False)
+
+    async def _ask(
+        self,
+        request: Request,
+        worker: Worker,
+        body: bytes,
+        remove_usage: bool,
+        others: Callable[[], bool],
     ) -> None:
+        """One worker's answer, passed on. Raises WorkerBusy instead if it has too much to do and
+        there are `others`; WorkerError, if it fails before anything of it went out."""
         request.record.sent_s = self._now_s()
         exchange = await worker.upstream.send(
             "POST",
@@ -245,7 +255,6 @@ class DataPlane:
             timeout_s=self._settings.timeouts.first_byte_s,
         )
         try:
-            worker.answered()
             check_status(exchange.status)
             answer = Answer(
                 exchange,
@@ -257,11 +266,20 @@ class DataPlane:
             )
             kind = header(exchange.headers, b"content-type") or b""
             if exchange.status == 200 and kind.startswith(b"text/event-stream"):
-                await relay_stream(
+                relay: Whole | Stream = Stream(
                     answer, remove_usage=remove_usage, num_choices=request.num_choices
                 )
             else:
-                await relay_whole(answer)
+                relay = Whole(answer)
+            status = await relay.begin()
+            worker.answers(status)
+            if status in BACK_PRESSURE and others():
+                raise WorkerBusy(f"a worker answered {status}")
+            await relay.relay()
+            if isinstance(request.record.failure, WorkerError):
+                worker.failed(request.record.failure.message)
+            elif status < 500:
+                worker.succeeded()
         finally:
             exchange.close()
 

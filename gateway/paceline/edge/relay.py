@@ -6,7 +6,7 @@ such an error becomes its true status. After that 200 is committed: a worker tha
 on ends the stream with an error event, without a finish reason and without `[DONE]`.
 
 From the first event on no task wakes for an event: the worker's connection hands each read to
-`_Stream.received`, which writes to the client's. The request's task waits for the end of it all.
+`Stream.received`, which writes to the client's. The request's task waits for the end of it all.
 A client that reads too slowly stops the reading from its worker until it has caught up.
 
 The last chunk of a stream carries its usage and what was accepted. For a client that did not ask
@@ -128,17 +128,27 @@ def check_status(status: int) -> None:
         raise WorkerProtocolError(f"a worker answered with status {status}")
 
 
-async def relay_whole(answer: Answer) -> None:
-    """An answer that is not a stream. Raises WorkerError while nothing has gone out."""
-    client, status = answer.client, answer.exchange.status
-    answer.record.answered_s = answer.now_s()
-    body = await _read_whole(answer)
-    if body is None:
-        client.finish()
-        return
-    if status == 200:
-        answer.learn(json_or_none(body))
-    client.answer(status, answer.headers(), body)
+class Whole:
+    """An answer that is not a stream."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    async def begin(self) -> int:
+        """Its status."""
+        self._answer.record.answered_s = self._answer.now_s()
+        return self._answer.exchange.status
+
+    async def relay(self) -> None:
+        """Raises WorkerError, with nothing gone out if the answer is not long."""
+        answer, client, status = self._answer, self._answer.client, self._answer.exchange.status
+        body = await _read_whole(answer)
+        if body is None:
+            client.finish()
+            return
+        if status == 200:
+            answer.learn(json_or_none(body))
+        client.answer(status, answer.headers(), body)
 
 
 async def _read_whole(answer: Answer) -> bytes | None:
@@ -163,18 +173,12 @@ async def _read_whole(answer: Answer) -> bytes | None:
     return None if client.started else b"".join(pieces)
 
 
-async def relay_stream(answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
-    """A stream of server-sent events. Raises WorkerError while nothing has gone out.
-
-    `num_choices` must have said why they ended for a stream without `[DONE]` to be complete.
-    """
-    await _Stream(answer, remove_usage=remove_usage, num_choices=num_choices).run()
-
-
-class _Stream:
-    """The sink of one stream."""
+class Stream:
+    """A stream of server-sent events, and the sink of its bytes."""
 
     def __init__(self, answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
+        """`num_choices` must have said why they ended for a stream without `[DONE]` to be
+        complete."""
         self._answer = answer
         self._client = answer.client
         self._splitter = SseSplitter()
@@ -182,22 +186,37 @@ class _Stream:
         self._done = False
         self._finished: set[int] = set()  # choices that have said why they ended
         self._num_choices = num_choices
+        self._held: list[bytes] = []  # until the status line has gone out
+        self._rejection: tuple[int, bytes] | None = None  # an error in the first event's place
         loop = asyncio.get_running_loop()
         self._over: asyncio.Future[None] = loop.create_future()
         self._silence_s = answer.timeouts.between_bytes_s
         self._silence = Deadline(loop, self._too_silent)
         self._pause = Deadline(loop, self._paused)  # what waits for it depends on how far we are
 
-    async def run(self) -> None:
-        held = await self._first_event()
-        rejection = self._rejection(held)
-        if rejection is not None:
-            status, body = rejection
+    async def begin(self) -> int:
+        """The status that its first event stands for, once that is here; 200 if it is late.
+
+        Raises WorkerError.
+        """
+        self._held = held = await self._first_event()
+        data = first_data(held)
+        status = error_status(data)
+        if data is None or status is None:
+            return 200
+        check_status(status)
+        self._rejection = status, data
+        return status
+
+    async def relay(self) -> None:
+        """The rest of it. A worker's failure from here on is told to the client in the stream."""
+        if self._rejection is not None:
+            status, body = self._rejection
             self._client.answer(status, self._json_headers(), body)
             return
         self._client.start(200, self._answer.headers())
         try:
-            self._begin(held)
+            self._begin(self._held)
             await self._over
         except WorkerError as error:
             self._end_badly(error)
@@ -237,15 +256,6 @@ class _Stream:
                 return held
             if not data:
                 raise WorkerDied("a worker ended its stream before the first event")
-
-    def _rejection(self, held: list[bytes]) -> tuple[int, bytes] | None:
-        """The status and body that an error in place of the first event stands for."""
-        data = first_data(held)
-        status = error_status(data)
-        if data is None or status is None:
-            return None
-        check_status(status)
-        return status, data
 
     def _json_headers(self) -> Headers:
         kept = [(name, value) for name, value in self._answer.headers() if name != b"content-type"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -51,29 +51,30 @@ async def get(upstream: Upstream, path: str, *, timeout_s: float = ANSWER_S) -> 
         exchange.close()
 
 
-async def watch(worker: Worker, now_s: Callable[[], float], jitter: random.Random) -> None:
+async def watch(worker: Worker, jitter: random.Random) -> None:
     """Probes one worker for ever. What goes wrong is its state, and never ends the loop."""
     while True:
         try:
-            await probe(worker, now_s)
+            await probe(worker)
         except Exception:  # a fault of ours must not end the watch over a worker
             log.exception("probing %s failed", worker.url)
+        worker.upstream.close_idle()
         await asyncio.sleep(PERIOD_S * jitter.uniform(0.9, 1.1))
 
 
-async def probe(worker: Worker, now_s: Callable[[], float]) -> None:
+async def probe(worker: Worker) -> None:
     """One look at a worker: is it up, how loaded, and (once) what does it serve."""
     try:
         async with asyncio.timeout(ANSWER_S * 2):
             await get(worker.upstream, "/health")
     except (WorkerError, TimeoutError) as error:
-        worker.failed_probe(str(error) or f"no answer within {ANSWER_S * 2:g} s")
+        worker.probe_failed(str(error) or f"no answer within {ANSWER_S * 2:g} s")
         return
-    worker.answered()
+    worker.probe_succeeded()
     try:
         async with asyncio.timeout(ANSWER_S * 2):
             text = await get(worker.upstream, "/metrics")
-            worker.report(worker_load(text.decode("utf-8", "replace")), now_s())
+            worker.report(worker_load(text.decode("utf-8", "replace")))
             if worker.card is None:
                 worker.serves(_cards(await get(worker.upstream, "/v1/models")))
     except Refused as error:

@@ -7,6 +7,7 @@ read when the metrics are, so they cannot drift.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -61,44 +62,45 @@ class Telemetry:
     def __init__(self, fleet: Fleet) -> None:
         self.registry = registry = CollectorRegistry()
         self.acceptance = Acceptance()
-        self._requests = Counter(
+        cached = functools.cache  # finding a metric's child by its labels costs more than counting
+        self._requests = cached(Counter(
             "paceline_requests", "Requests by outcome; 499 is a client that left",
             ["model", "pool", "workload", "code"], registry=registry,
-        )  # fmt: skip
-        self._decisions = Counter(
+        ).labels)  # fmt: skip
+        self._decisions = cached(Counter(
             "paceline_decisions", "Routing decisions", ["model", "pool", "workload", "reason"],
             registry=registry,
-        )  # fmt: skip
-        self._ttft = Histogram(
+        ).labels)  # fmt: skip
+        self._ttft = cached(Histogram(
             "paceline_ttft_seconds", "Arrival of a request to the first event of its stream",
             ["model", "pool", "workload"], buckets=_LATENCY_BUCKETS, registry=registry,
-        )  # fmt: skip
-        self._tpot = Histogram(
+        ).labels)  # fmt: skip
+        self._tpot = cached(Histogram(
             "paceline_time_per_output_token_seconds",
             "(end - first event) / (output tokens - 1), streams with at least two tokens",
             ["model", "pool", "workload"], buckets=_TOKEN_BUCKETS, registry=registry,
-        )  # fmt: skip
+        ).labels)  # fmt: skip
         self._added = Histogram(
             "paceline_added_latency_seconds",
             "From a request's last byte here to its first byte upstream",
             buckets=_ADDED_BUCKETS, registry=registry,
         )  # fmt: skip
-        self._drafted = Counter(
+        self._drafted = cached(Counter(
             "paceline_draft_tokens", "Draft tokens verified", ["model", "pool", "workload"],
             registry=registry,
-        )  # fmt: skip
-        self._accepted = Counter(
+        ).labels)  # fmt: skip
+        self._accepted = cached(Counter(
             "paceline_accepted_tokens", "Draft tokens accepted", ["model", "pool", "workload"],
             registry=registry,
-        )  # fmt: skip
-        self._wasted = Counter(
+        ).labels)  # fmt: skip
+        self._wasted = cached(Counter(
             "paceline_wasted_verify_tokens", "Draft tokens verified and refused",
             ["model", "pool", "workload"], registry=registry,
-        )  # fmt: skip
-        self._copy_ratio = Histogram(
+        ).labels)  # fmt: skip
+        self._copy_ratio = cached(Histogram(
             "paceline_predicted_copy_ratio", "Expected copy ratio of requests", ["workload"],
             buckets=_RATIO_BUCKETS, registry=registry,
-        )  # fmt: skip
+        ).labels)  # fmt: skip
         self.loop_lag = Gauge(
             "paceline_event_loop_lag_seconds", "How late the event loop ran its last timer",
             registry=registry,
@@ -107,17 +109,17 @@ class Telemetry:
 
     def decided(self, decision: Decision) -> None:
         workload = decision.classification.workload.value
-        self._decisions.labels(decision.model, decision.pool, workload, decision.reason.value).inc()
-        self._copy_ratio.labels(workload).observe(decision.classification.copy_ratio.expected)
+        self._decisions(decision.model, decision.pool, workload, decision.reason.value).inc()
+        self._copy_ratio(workload).observe(decision.classification.copy_ratio.expected)
 
     def ended(self, record: RequestRecord) -> None:
         """Counts a request, whatever happened to it."""
         decision = record.decision
         if decision is None:
-            self._requests.labels("", "", "", str(record.code)).inc()
+            self._requests("", "", "", str(record.code)).inc()
             return
         where = (decision.model, decision.pool, decision.classification.workload.value)
-        self._requests.labels(*where, str(record.code)).inc()
+        self._requests(*where, str(record.code)).inc()
         self._observe_latency(record, where)
         if record.report is not None:
             self._observe_report(record.report, where)
@@ -127,18 +129,18 @@ class Telemetry:
             self._added.observe(record.sent_s - record.body_read_s)
         if record.first_event_s is None:
             return
-        self._ttft.labels(*where).observe(record.first_event_s - record.arrived_s)
+        self._ttft(*where).observe(record.first_event_s - record.arrived_s)
         tokens = record.completion_tokens
         if tokens is not None and tokens > 1 and record.ended_s is not None:
             decode_s = record.ended_s - record.first_event_s
-            self._tpot.labels(*where).observe(decode_s / (tokens - 1))
+            self._tpot(*where).observe(decode_s / (tokens - 1))
 
     def _observe_report(self, report: SpeculationReport, where: tuple[str, str, str]) -> None:
         accepted, drafted = report.num_accepted_draft_tokens, report.num_draft_tokens
         self.acceptance.add(*where, report)
-        self._drafted.labels(*where).inc(drafted)
-        self._accepted.labels(*where).inc(accepted)
-        self._wasted.labels(*where).inc(drafted - accepted)
+        self._drafted(*where).inc(drafted)
+        self._accepted(*where).inc(accepted)
+        self._wasted(*where).inc(drafted - accepted)
 
 
 class _FleetCollector:

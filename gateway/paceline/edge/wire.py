@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import secrets
 from collections.abc import Iterable
@@ -30,6 +31,8 @@ _OURS = frozenset(
 _PASSED_UP = (b"traceparent", b"tracestate", b"x-session-id")
 """The client's headers that a worker may see; credentials are not among them."""
 
+_ids = random.Random(secrets.randbits(256))
+"""Ids must differ, also between processes; nobody has to be unable to guess them."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
 
 
@@ -78,12 +81,12 @@ def request_id(given: str | None) -> str:
     """The client's own id where it is harmless (1-128 of `[A-Za-z0-9._-]`), else a new one."""
     if given is not None and _REQUEST_ID.match(given):
         return given
-    return secrets.token_hex(16)
+    return f"{_ids.getrandbits(128):032x}"
 
 
 def upstream_request_id(own: str) -> bytes:
     """With a suffix, so that two requests under one id never meet in a worker."""
-    return f"{own[:100]}-{secrets.token_hex(4)}".encode()
+    return f"{own[:100]}-{_ids.getrandbits(32):08x}".encode()
 
 
 def header(headers: Headers, name: bytes) -> bytes | None:

@@ -10,64 +10,108 @@ import itertools
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from paceline.core.health import Health, Standing
 from paceline.core.types import ModelSnapshot, PoolSnapshot, WorkerLoad, WorkerSnapshot
 from paceline.edge.upstream import Upstream
+from paceline.errors import WorkerBusy, WorkerError, WorkerUnavailable
 from paceline.settings import ModelSettings, PoolSettings, Settings, Timeouts, WorkerSettings
 
 log = logging.getLogger(__name__)
 
-FAILURES_TO_GO_DOWN = 3
-"""Probes in a row that must fail: one slow answer among good ones removes nobody."""
+BACK_PRESSURE = frozenset([429, 503])
+"""Statuses of a worker that is well and has too much to do."""
 LOAD_FRESH_S = 5.0
 """Age at which scraped load counts as unknown."""
 
 
 class Worker:
-    """One worker. Up until it is known to be down."""
+    """One worker: what it has in flight, how it has behaved, what it last said."""
 
-    def __init__(self, settings: WorkerSettings, timeouts: Timeouts, turns: Iterator[int]) -> None:
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        timeouts: Timeouts,
+        turns: Iterator[int],
+        now_s: Callable[[], float],
+    ) -> None:
         self.url = settings.url
         self.upstream = Upstream(settings.url, key=settings.key, connect_s=timeouts.connect_s)
         self.in_flight = 0
-        self.last_picked = 0
+        self._last_picked = 0
         self._turns = turns  # one count for the whole fleet
-        self.up = True
+        self._now_s = now_s
+        self._health = Health()
+        self._was_standing = Standing.UP
         self.has_answered = False
         self._complained = False
         self.upstream_names: set[str] = set()  # what our models are called there
         self.card: Mapping[str, Any] | None = None  # its own entry for one of them
-        self._failures = 0
         self._load = WorkerLoad()
-        self._load_at_s = 0.0
+        self._load_at_s = float("-inf")
+        self._snapshot: WorkerSnapshot | None = None  # as long as it is true
+        self._snapshot_until_s = 0.0
+
+    # -- requests --------------------------------------------------------------------------------
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """Counts a request for as long as it lasts, whatever becomes of it."""
+        """Counts a request for as long as it lasts, and how it ended, whatever becomes of it."""
         self.in_flight += 1
-        self.last_picked = next(self._turns)
+        self._last_picked = next(self._turns)
+        self._health.request_began()
+        self._snapshot = None
         try:
             yield
+        except WorkerUnavailable as error:
+            self._health.unreachable()
+            self._noted(error.message)
+            raise
+        except WorkerBusy:
+            self._health.request_said_nothing()
+            raise
+        except WorkerError as error:
+            self.failed(error.message)
+            raise
+        except BaseException:
+            self._health.request_said_nothing()
+            raise
         finally:
             self.in_flight -= 1
+            self._snapshot = None
 
-    def answered(self) -> None:
-        self._failures = 0
+    def answers(self, status: int) -> None:
+        """It has begun to answer: enough for a worker on trial."""
         self.has_answered = True
-        if not self.up:
-            self.up = True
-            log.warning("worker %s is up again", self.url)
+        if status in BACK_PRESSURE:
+            self._health.request_said_nothing()
+        elif status >= 500:
+            self.failed(f"it answered {status}")
+        elif self._health.standing(self._now_s()) is not Standing.UP:
+            self.succeeded()
 
-    def failed_probe(self, why: str) -> None:
-        self._failures += 1
-        if self._failures >= FAILURES_TO_GO_DOWN:
-            self._goes_down(why)
+    def succeeded(self) -> None:
+        """Its answer is complete."""
+        self._health.request_succeeded(self._now_s())
+        self._noted("")
 
-    def unreachable(self, why: str) -> None:
-        """A request found no connection: down at once. The next good probe brings it back."""
-        self._failures = max(self._failures, FAILURES_TO_GO_DOWN)
-        self._goes_down(why)
+    def failed(self, why: str) -> None:
+        """What it began to answer, or did not, counts against it."""
+        self._health.request_failed(self._now_s())
+        self._noted(why)
+
+    # -- probes ----------------------------------------------------------------------------------
+
+    def probe_succeeded(self) -> None:
+        self.has_answered = True
+        self._health.probe_succeeded(self._now_s())
+        self._noted("")
+
+    def probe_failed(self, why: str) -> None:
+        self._health.probe_failed()
+        self._noted(why)
 
     def serves(self, cards: Sequence[Mapping[str, Any]]) -> None:
         """Takes note of the models that it says it serves."""
@@ -83,26 +127,53 @@ class Worker:
             self._complained = True
             log.warning("worker %s: %s", self.url, why)
 
-    def _goes_down(self, why: str) -> None:
-        if self.up:
-            self.up = False
-            log.warning("worker %s is down: %s", self.url, why)
+    def report(self, load: WorkerLoad) -> None:
+        self._load, self._load_at_s = load, self._now_s()
+        self._snapshot = None
 
-    def report(self, load: WorkerLoad, now_s: float) -> None:
-        self._load, self._load_at_s = load, now_s
+    # -- what is known ---------------------------------------------------------------------------
+
+    @property
+    def standing(self) -> Standing:
+        return self._health.standing(self._now_s())
+
+    @property
+    def up(self) -> bool:
+        return self.standing is not Standing.DOWN
 
     def load(self, now_s: float) -> WorkerLoad:
         """What it last said of itself, or unknown if that was too long ago."""
         return self._load if now_s - self._load_at_s < LOAD_FRESH_S else WorkerLoad()
 
-    def snapshot(self, now_s: float, *, up: bool) -> WorkerSnapshot:
-        return WorkerSnapshot(
-            url=self.url,
-            in_flight=self.in_flight,
-            last_picked=self.last_picked,
-            up=up,
-            load=self.load(now_s),
-        )
+    def snapshot(self, now_s: float) -> WorkerSnapshot:
+        """Made anew only when something has changed: a decision asks for it of every worker."""
+        if self._snapshot is None or now_s >= self._snapshot_until_s:
+            standing = self._health.standing(now_s)
+            self._snapshot = WorkerSnapshot(
+                url=self.url,
+                in_flight=self.in_flight,
+                last_picked=self._last_picked,
+                up=standing is not Standing.DOWN,
+                on_trial=standing is Standing.TRIAL,
+                share=self._health.share(now_s),
+                load=self.load(now_s),
+            )
+            stale_s = self._load_at_s + LOAD_FRESH_S
+            self._snapshot_until_s = min(
+                self._health.steady_until_s(now_s), stale_s if stale_s > now_s else float("inf")
+            )
+        return self._snapshot
+
+    def _noted(self, why: str) -> None:
+        """Says so when it goes or comes; a trial is neither."""
+        self._snapshot = None
+        standing = self._health.standing(self._now_s())
+        if (standing is Standing.DOWN) != (self._was_standing is Standing.DOWN):
+            if standing is Standing.DOWN:
+                log.warning("worker %s is down: %s", self.url, why)
+            else:
+                log.warning("worker %s is up again", self.url)
+            self._was_standing = standing
 
 
 class Pool:
@@ -112,13 +183,14 @@ class Pool:
         self.workers = workers
 
     def snapshot(self, now_s: float, without: Collection[str]) -> PoolSnapshot:
+        workers = [worker.snapshot(now_s) for worker in self.workers]
+        if without:
+            workers = [
+                replace(worker, up=False, on_trial=False) if worker.url in without else worker
+                for worker in workers
+            ]
         return PoolSnapshot(
-            name=self.name,
-            speculation=self.settings.speculation,
-            workers=tuple(
-                worker.snapshot(now_s, up=worker.up and worker.url not in without)
-                for worker in self.workers
-            ),
+            name=self.name, speculation=self.settings.speculation, workers=tuple(workers)
         )
 
 
@@ -172,7 +244,7 @@ class Fleet:
     def _model(self, model: ModelSettings, settings: Settings) -> Model:
         def worker(of: WorkerSettings) -> Worker:
             if of.url not in self.workers:
-                self.workers[of.url] = Worker(of, settings.timeouts, self._turns)
+                self.workers[of.url] = Worker(of, settings.timeouts, self._turns, self.now_s)
             self.workers[of.url].upstream_names.add(model.upstream_name)
             return self.workers[of.url]
 
