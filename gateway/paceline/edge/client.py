@@ -33,7 +33,7 @@ class Connection(Protocol):
     @property
     def writable(self) -> bool: ...
     def write(self, data: bytes) -> None: ...
-    def write_head(self, status: int, headers: Headers) -> None: ...
+    def head(self, status: int, headers: Headers) -> bytes: ...
     async def drained(self) -> None: ...
     def read_on(self, on: bool) -> None: ...
     def answered(self, client: Client) -> None: ...
@@ -43,7 +43,7 @@ class Client:
     """One request, and our answer to it. Header names are in lower case."""
 
     __slots__ = (
-        "_body", "_body_bytes", "_chunked", "_connection", "_has_body", "_reading_paused",
+        "_body", "_body_bytes", "_chunked", "_connection", "_has_body", "_head", "_reading_paused",
         "_waiter", "_wants_continue", "answered", "gone", "headers", "http_version", "keep_alive",
         "method", "on_writable", "path", "query", "request_complete", "started", "status", "task",
     )  # fmt: skip
@@ -78,6 +78,7 @@ class Client:
         self._body_bytes = 0
         self._reading_paused = False
         self._waiter: asyncio.Future[None] | None = None
+        self._head = b""  # of the answer, until the first piece of its body goes out with it
         self._chunked = False
         self._has_body = True
         self._wants_continue = http_version != "1.0" and any(
@@ -191,7 +192,7 @@ class Client:
         await self._connection.drained()
 
     def start(self, status: int, headers: Headers) -> None:
-        """Commits the status line. Once only."""
+        """Commits the status line, which goes out with the first `write`. Once only."""
         self.started = True
         self.status = status
         self._wants_continue = False
@@ -205,23 +206,32 @@ class Client:
             headers = [*headers, (b"transfer-encoding", b"chunked")]
         if not self.keep_alive:
             headers = [*headers, (b"connection", b"close")]
-        self._connection.write_head(status, headers)
+        self._head = self._connection.head(status, headers)
 
     def write(self, data: bytes) -> None:
-        """A piece of the answer's body. What it does not read yet is kept."""
-        if data and self._has_body and not self.gone:
-            self._connection.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        """A piece of the answer's body, or only its head if there is none yet. One system call,
+        which costs as much as all else that is done for an event."""
+        self._send(self._framed(data))
 
     def finish(self, data: bytes = b"") -> None:
         """The answer's end, with the last of its body."""
-        self.write(data)
-        if self._chunked and not self.gone:
-            self._connection.write(b"0\r\n\r\n")
+        self._send(self._framed(data) + b"0\r\n\r\n" if self._chunked else self._framed(data))
         self.answered = True
         self._body.clear()
         self._wake()
         if not self.gone:
             self._connection.answered(self)
+
+    def _framed(self, data: bytes) -> bytes:
+        if not (data and self._has_body):
+            return b""
+        return b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data
+
+    def _send(self, data: bytes) -> None:
+        if self._head:
+            data, self._head = self._head + data, b""
+        if data and not self.gone:
+            self._connection.write(data)
 
     def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """A whole response, with its length."""

@@ -185,8 +185,7 @@ class HttpConnection(asyncio.Protocol):
             (b"content-length", b"%d" % len(body)),
             (b"connection", b"close"),
         ]
-        self.write_head(error.status, headers)
-        self._transport.write(body)
+        self._transport.write(self.head(error.status, headers) + body)
         self._close_gently()
 
     # -- what the parser finds -------------------------------------------------------------------
@@ -257,8 +256,8 @@ class HttpConnection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         self._transport.write(data)
 
-    def write_head(self, status: int, headers: Headers) -> None:
-        self._transport.write(head_bytes(status, self._server_state.default_headers + headers))
+    def head(self, status: int, headers: Headers) -> bytes:
+        return head_bytes(status, self._server_state.default_headers + headers)
 
     async def drained(self) -> None:
         if self._writable is not None:

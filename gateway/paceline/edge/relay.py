@@ -271,6 +271,8 @@ class Stream:
         self._silence.within(self._silence_s)
         self._client.on_writable = self._reads_again
         self._forward(held)
+        if not held:
+            self._client.write(b"")
         self._answer.exchange.pipe(self)
 
     def received(self, data: bytes) -> None:
@@ -350,7 +352,8 @@ class Stream:
             self._silence.off()
             self._pause.within(END_GRACE_S)  # so that the connection can be used again
             return
-        self._client.write(data)
+        if data:
+            self._client.write(data)
         if self._holding:
             self._pause.within(END_GRACE_S)
 

@@ -28,6 +28,7 @@ _OURS = frozenset(
     ]
 )  # fmt: skip
 """Set anew by us, or true only between the worker and us."""
+_DROPPED = _HOP_BY_HOP | _OURS
 _PASSED_UP = (b"traceparent", b"tracestate", b"x-session-id")
 """The client's headers that a worker may see; credentials are not among them."""
 
@@ -64,8 +65,10 @@ def retry_after(error: PacelineError) -> Headers:
 
 def passed_down(headers: Headers) -> Headers:
     """A worker's response headers without those of its connection to us, and without ours."""
-    named = b",".join(value for name, value in headers if name == b"connection")
-    dropped = _HOP_BY_HOP | _OURS | {name.strip().lower() for name in named.split(b",")}
+    dropped = _DROPPED
+    for name, value in headers:
+        if name == b"connection":
+            dropped = dropped | {named.strip().lower() for named in value.split(b",")}
     return [
         (name, value)
         for name, value in headers
@@ -91,4 +94,8 @@ def upstream_request_id(own: str) -> bytes:
 
 def header(headers: Headers, name: bytes) -> bytes | None:
     """The last header of that (lower-case) name."""
-    return next((value for key, value in reversed(headers) if key == name), None)
+    found = None
+    for key, value in headers:
+        if key == name:
+            found = value
+    return found
