@@ -13,10 +13,18 @@ import orjson
 from paceline.core.chunks import Kind, json_or_none
 from paceline.core.error_shapes import anthropic_type, status_of
 from paceline.core.fields import mapping
-from paceline.core.named_events import OTHER, first_named, named_event, read_named, type_of
+from paceline.core.named_events import (
+    OTHER,
+    first_named,
+    may_be_named,
+    named_event,
+    read_named,
+    type_of,
+)
 from paceline.errors import PacelineError
 
 _ENDS = frozenset({"message_delta", "message_stop", "error"})
+_END_LINES = frozenset(name.encode() for name in _ENDS)
 _PINGS = frozenset({"ping"})
 
 
@@ -30,7 +38,7 @@ class MessagesDialect:
         return self._complete
 
     def read(self, block: bytes) -> tuple[Kind, dict[str, Any]]:
-        if not (b"message_delta" in block or b"message_stop" in block or b"error" in block):
+        if not may_be_named(block, _END_LINES):
             return OTHER
         name, event = read_named(block, _ENDS)
         if not name:

@@ -13,11 +13,19 @@ import orjson
 from paceline.core.chunks import Kind, json_or_none
 from paceline.core.error_shapes import openai_error, status_of
 from paceline.core.fields import integer, mapping
-from paceline.core.named_events import OTHER, first_named, named_event, read_named, type_of
+from paceline.core.named_events import (
+    OTHER,
+    first_named,
+    may_be_named,
+    named_event,
+    read_named,
+    type_of,
+)
 from paceline.errors import PacelineError
 from paceline_client.sse import event_data
 
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
+_END_LINES = frozenset(name.encode() for name in _ENDS)
 _OPENINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
 """Sent by vLLM before the engine has seen the request: not yet a sign of work."""
 
@@ -25,21 +33,16 @@ _OPENINGS = frozenset({"response.created", "response.queued", "response.in_progr
 class ResponsesDialect:
     def __init__(self) -> None:
         self._ended = False
-        self._numbered = b""  # the last block with a sequence number, read only for an error
+        self._last = b""  # the last block but comments, whose number an error of ours needs
 
     @property
     def complete(self) -> bool:
         return self._ended
 
     def read(self, block: bytes) -> tuple[Kind, dict[str, Any]]:
-        if b'"sequence_number"' in block:
-            self._numbered = block
-        if not (
-            b"error" in block
-            or b"response.completed" in block
-            or b"response.incomplete" in block
-            or b"response.failed" in block
-        ):
+        if not block.startswith(b":"):
+            self._last = block
+        if not may_be_named(block, _END_LINES):
             return OTHER
         name, event = read_named(block, _ENDS)
         if not name:
@@ -76,5 +79,5 @@ class ResponsesDialect:
         return named_event("error", orjson.dumps(data))
 
     def _next_number(self) -> int:
-        last = integer(mapping(json_or_none(event_data(self._numbered))).get("sequence_number"))
+        last = integer(mapping(json_or_none(event_data(self._last))).get("sequence_number"))
         return 0 if last is None else last + 1

@@ -16,6 +16,19 @@ OTHER: tuple[Kind, dict[str, Any]] = (Kind.OTHER, {})
 """What most blocks are."""
 
 
+def may_be_named(block: bytes, names: frozenset[bytes]) -> bool:
+    """Whether an event could be one of `names`, at a look; `read_named` then knows.
+
+    Where the event's line opens the block and ends in LF, as workers write it, that line alone
+    decides, at a third of what searching the block costs.
+    """
+    if block.startswith(b"event: "):
+        line = block[7 : block.find(b"\n", 7)]
+        if b"\r" not in line:
+            return line in names
+    return any(name in block for name in names)
+
+
 def read_named(block: bytes, names: Container[str]) -> tuple[str, dict[str, Any]]:
     """An event's name and its data, if it is one of `names`; two times nothing if not.
 
