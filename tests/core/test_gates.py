@@ -26,8 +26,12 @@ def refusals(pool: PoolSnapshot, endpoint: Endpoint = Endpoint.CHAT_COMPLETIONS,
     return refusal(view_of(endpoint, {"model": "m", **body}), pool)
 
 
+SAMPLING = (Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS, Endpoint.RESPONSES)
+"""Where vLLM reads min_p and logit_bias."""
+
+
 @pytest.mark.parametrize("pool", [NGRAM, UNKNOWN_METHOD])
-@pytest.mark.parametrize("endpoint", Endpoint)
+@pytest.mark.parametrize("endpoint", SAMPLING)
 def test_min_p_and_logit_bias_are_refused_by_pools_that_speculate(
     pool: PoolSnapshot, endpoint: Endpoint
 ) -> None:
@@ -35,6 +39,11 @@ def test_min_p_and_logit_bias_are_refused_by_pools_that_speculate(
     assert "logit_bias" in refusals(pool, endpoint, logit_bias={"50256": -100})
     both = refusals(pool, endpoint, min_p=0.1, logit_bias={"50256": -100})
     assert both == "min_p and logit_bias cannot be used with speculative decoding"
+
+
+@pytest.mark.parametrize("endpoint", sorted(set(Endpoint) - set(SAMPLING)))
+def test_nothing_is_refused_where_they_are_not_read(endpoint: Endpoint) -> None:
+    assert refusals(NGRAM, endpoint, min_p=0.1, logit_bias={"50256": -100}) is None
 
 
 @pytest.mark.parametrize("value", [None, 0, 0.0, 1e-6, False])

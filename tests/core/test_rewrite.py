@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.core.rewrite import MAX_MEMBERS, rewrite, wants_usage_added
-from paceline.core.rewrite import members as members_from
+from paceline.core.rewrite import UsageAdded, rewrite, usage_to_add, wants_usage_added
+from paceline.core.splices import MAX_MEMBERS, without_member
+from paceline.core.splices import members as members_from
+from paceline.core.types import Endpoint
 from paceline.errors import InvalidRequest
 
 USAGE = b'"include_usage":true'
@@ -364,3 +366,132 @@ def test_a_mebibyte_of_nested_values_is_passed_over() -> None:
 def test_what_is_nested_too_deeply_to_walk_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="nested too deeply"):
         rewritten(b'{"x":' + b"[" * 1000 + b"]" * 1000 + b',"mod\\u0065l":"a"}')
+
+
+# ---- hints ---------------------------------------------------------------------------------------
+
+CONTINUOUS = b'"continuous_usage_stats":true'
+CHAT = Endpoint.CHAT_COMPLETIONS
+
+
+def with_hints(raw: bytes) -> bytes:
+    body = orjson.loads(raw)
+    added = usage_to_add(CHAT, body, hints=True)
+    return rewrite(
+        raw,
+        body,
+        model=body["model"],
+        add_usage=added.chunk,
+        add_continuous_usage=added.members,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (b"", b',"stream_options":{%b,%b}' % (USAGE, CONTINUOUS)),
+        (b',"stream_options":null', b',"stream_options":{%b,%b}' % (USAGE, CONTINUOUS)),
+        (b',"stream_options":{ }', b',"stream_options":{ %b,%b}' % (USAGE, CONTINUOUS)),
+        (
+            b',"stream_options":{"include_usage": true}',
+            b',"stream_options":{"include_usage": true,%b}' % CONTINUOUS,
+        ),
+        (
+            b',"stream_options":{"continuous_usage_stats": false ,"x":[1.0]}',
+            b',"stream_options":{"continuous_usage_stats": true ,"x":[1.0],%b}' % USAGE,
+        ),
+        (
+            b',"stream_options":{"continuous_usage_stats":true}',
+            b',"stream_options":{%b,%b}' % (CONTINUOUS, USAGE),
+        ),
+        (
+            b',"stream_options":{"include_usage":null,"continuous_usage_stats":null}',
+            b',"stream_options":{%b,%b}' % (USAGE, CONTINUOUS),
+        ),
+        (
+            b',"stream_options":{},"stream_options":{"x":1}',
+            b',"stream_options":{%b,%b},"stream_options":{"x":1,%b,%b}'
+            % (USAGE, CONTINUOUS, USAGE, CONTINUOUS),
+        ),
+    ],
+)
+def test_hints_want_usage_in_every_chunk(options: bytes, expected: bytes) -> None:
+    assert with_hints(STREAM + options + b"}") == STREAM + expected + b"}"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"model":"m"}',
+        b'{"model":"m","stream":false}',
+        STREAM + b',"stream_options":{"include_usage":true,"continuous_usage_stats":true}}',
+        STREAM + b',"stream_options":{"include_usage":"yes"}}',
+        STREAM + b',"stream_options":{"include_usage":true,"continuous_usage_stats":"yes"}}',
+        STREAM + b',"stream_options":[]}',
+    ],
+)
+def test_hints_add_nothing_where_all_was_asked_for_or_nothing_can_be(raw: bytes) -> None:
+    assert with_hints(raw) is raw
+
+
+@pytest.mark.parametrize(
+    ("options", "hints", "added"),
+    [
+        (None, False, UsageAdded(chunk=True)),
+        (None, True, UsageAdded(chunk=True, members=True)),
+        ({"include_usage": True}, False, UsageAdded()),
+        ({"include_usage": True}, True, UsageAdded(members=True)),
+        ({"continuous_usage_stats": True}, False, UsageAdded()),
+        ({"continuous_usage_stats": True}, True, UsageAdded(chunk=True, members=True)),
+        ({"include_usage": True, "continuous_usage_stats": True}, True, UsageAdded()),
+        ({"include_usage": False, "continuous_usage_stats": "x"}, True, UsageAdded()),
+    ],
+)
+def test_what_was_added_is_what_the_client_did_not_ask_for(
+    options: Any, hints: bool, added: UsageAdded
+) -> None:
+    body = {"stream": True, "stream_options": options}
+    assert usage_to_add(Endpoint.COMPLETIONS, body, hints=hints) == added
+    for other in set(Endpoint) - {Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS}:
+        assert usage_to_add(other, body, hints=hints) == UsageAdded()
+
+
+@given(parts=st.lists(others, min_size=1, max_size=3), kinds=st.data(), seed=st.integers(0, 2**32))
+@settings(deadline=None, max_examples=200)
+def test_a_body_with_hints_reads_the_same_apart_from_its_options(
+    parts: list, kinds: st.DataObject, seed: int
+) -> None:
+    speller = Speller(Random(seed))
+    flags = st.sampled_from([None, True, False])
+    members: list[tuple[str, Any]] = [("model", "m"), ("stream", True), *parts[0]]
+    for part in parts[1:]:
+        given = {name: kinds.draw(flags) for name in ("include_usage", "continuous_usage_stats")}
+        members.append(("stream_options", {**dict(part), **given}))
+    raw = speller.object(speller.members(members)).before
+    read, again = pairs(raw)[1], pairs(with_hints(raw))[1]
+    assert [pair for pair in read if pair[0] != "stream_options"] == [
+        pair for pair in again if pair[0] != "stream_options"
+    ]
+    options = orjson.loads(with_hints(raw))["stream_options"]
+    assert options["include_usage"] is True
+    assert options["continuous_usage_stats"] is True
+    ours = ("include_usage", "continuous_usage_stats")
+    rest = {key: value for key, value in options.items() if key not in ours}
+    before = orjson.loads(raw).get("stream_options", {})
+    assert rest == {key: value for key, value in before.items() if key not in ours}
+
+
+# ---- a member cut out ----------------------------------------------------------------------------
+
+
+@given(
+    members=st.lists(st.tuples(texts | st.just("x"), json_values), max_size=6),
+    seed=st.integers(0, 2**32),
+)
+def test_without_a_member_everything_else_reads_the_same(members: list, seed: int) -> None:
+    speller = Speller(Random(seed))
+    raw = speller.object(speller.members(members)).before
+    left = without_member(raw, 0, "x")
+    assert pairs(left) == ("object", [pair for pair in pairs(raw)[1] if pair[0] != "x"])
+    if all(key != "x" for key, _ in members):
+        assert left is raw

@@ -1,5 +1,6 @@
 """`routing.tests` through the real decisions."""
 
+from paceline.core.types import Endpoint
 from paceline.settings import failed_tests, parse
 
 MODELS = """
@@ -24,6 +25,7 @@ routing:
     - {name: team, when: {key: team-a}, then: {pool: ngram}}
     - {name: edits, when: {workload: edit}, then: {prefer: ngram}}
     - {name: later, when: {priority: batch}, then: {prefer: ngram}}
+    - {name: agents, when: {endpoint: [messages, responses], tools: true}, then: {pool: ngram}}
   tests:
 """
 
@@ -36,6 +38,22 @@ def test_expectations_that_are_met_say_nothing() -> None:
     assert failures("request: {}, expect: {pool: plain}") == ()
     assert failures("request: {model: fast}, expect: {pool: only}") == ()
     assert failures("request: {prompt: a}, endpoint: completions, expect: {pool: plain}") == ()
+
+
+def test_every_endpoint_can_be_tested() -> None:
+    asked = "request: {tools: [{name: f}]}, expect:"
+    assert failures(f"endpoint: messages, {asked} {{pool: ngram}}") == ()
+    assert failures(f"endpoint: responses, {asked} {{pool: ngram}}") == ()
+    for other in set(Endpoint) - {Endpoint.MESSAGES, Endpoint.RESPONSES}:
+        assert failures(f"endpoint: {other}, {asked} {{pool: plain}}") == ()
+
+
+def test_text_is_judged_in_any_body() -> None:
+    fix = "Fix the typos, return the full text. teh teh"
+    input_ = f"endpoint: responses, request: {{input: '{fix}'}}"
+    messages = f"endpoint: messages, request: {{messages: [{{role: user, content: '{fix}'}}]}}"
+    for body in (input_, messages):
+        assert failures(f"{body}, expect: {{workload: edit, pool: ngram}}") == ()
 
 
 def test_headers_and_keys_count_as_in_a_request() -> None:
@@ -62,7 +80,7 @@ def test_a_failure_says_where_what_and_why() -> None:
     )
 
     assert failure.startswith(
-        "f:24: expected workload chat, pool ngram, got workload edit, pool plain "
+        "f:25: expected workload chat, pool ngram, got workload edit, pool plain "
         "(1.00 sure because of client-label, no-text; copy ratio "
     )
     assert "not edits: pool ngram may not take this request" in failure

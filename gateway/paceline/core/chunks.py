@@ -8,6 +8,7 @@ and an error in place of the first event.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -128,7 +129,7 @@ class UsageRemover:
         return block[:end] + member + block[end:]
 
 
-def first_data(blocks: list[bytes]) -> bytes | None:
+def first_data(blocks: Iterable[bytes]) -> bytes | None:
     """The data of the first event; comments are not events."""
     found = (event_data(block, first=True) for block in blocks)
     return next((data for data in found if data is not None), None)

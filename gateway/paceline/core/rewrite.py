@@ -2,9 +2,10 @@
 
 A body is never parsed and written anew: numbers, key order, escapes, spacing and unknown fields go
 upstream as they came. What changes is spliced in: the model's upstream name, and
-`stream_options.include_usage` for clients who did not ask for usage. Keys compare after unescaping,
-and a rewrite changes every top-level occurrence. (Of duplicates the last counts, in the worker too;
-where that one needs no change, none is made.)
+`stream_options.include_usage` for clients who did not ask for usage (with hints
+`continuous_usage_stats` too). Keys compare after unescaping, and a rewrite changes every top-level
+occurrence. (Of duplicates the last counts, in the worker too; where that one needs no change, none
+is made.)
 
 All functions expect a body that a strict JSON reader has accepted as an object. They raise
 InvalidRequest for objects beyond the bounds of `members`.
@@ -14,37 +15,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from paceline.errors import InvalidRequest
+from paceline.core.splices import Member, Splice, members, spliced
+from paceline.core.types import Endpoint
 
+_INCLUDE, _CONTINUOUS = "include_usage", "continuous_usage_stats"
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*(' + _STRING + rb")", re.DOTALL)
-_SPACE = re.compile(r"[ \t\r\n]*")
-_SCAN: Any = cast(Any, json.JSONDecoder(parse_int=str, parse_float=str, strict=False)).scan_once
-
-MAX_MEMBERS = 4096
-"""Of one object that is walked through: bounds what a body of duplicates can cost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One `key: value` of an object: the key unescaped, the value's place in the body."""
-
-    key: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Splice:
-    """Bytes `start` to `end` become `text`."""
-
-    start: int
-    end: int
-    text: bytes
 
 
 def wants_usage_added(body: Mapping[str, Any]) -> bool:
@@ -63,7 +43,52 @@ def wants_usage_added(body: Mapping[str, Any]) -> bool:
     return options.get("include_usage") in (None, False)
 
 
-def rewrite(raw: bytes, body: Mapping[str, Any], *, model: str, add_usage: bool) -> bytes:
+def wants_continuous_usage_added(body: Mapping[str, Any]) -> bool:
+    """Whether a streamed request with hints needs `continuous_usage_stats` from us.
+
+    Hints tell how many tokens an event brings, which only the usage in each chunk says. The client
+    then gets what it asked for: without its own `continuous_usage_stats` no usage in its chunks,
+    without `include_usage` none at all, which is what the worker makes of the former alone. So with
+    hints usage is wanted from us wherever the client's options are such that we understand them.
+    """
+    options = body.get("stream_options")
+    options = {} if options is None else options
+    if body.get("stream") is not True or not isinstance(options, dict):
+        return False
+    given = [options.get(_INCLUDE), options.get(_CONTINUOUS)]
+    return all(value is None or isinstance(value, bool) for value in given) and not all(given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageAdded:
+    """What a client did not ask for: added to its request, and taken out of its stream again."""
+
+    chunk: bool = False  # `include_usage`: the chunk that has usage and no choices
+    members: bool = False  # `continuous_usage_stats`: the `usage` of every other chunk
+
+
+def usage_to_add(endpoint: Endpoint, body: Mapping[str, Any], *, hints: bool) -> UsageAdded:
+    """What to add to a request, with or without hints in its stream.
+
+    Only chat and completions have such options; responses and messages say their usage anyway, and
+    of the others nothing is learned.
+    """
+    if endpoint not in (Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS):
+        return UsageAdded()
+    if hints and wants_continuous_usage_added(body):
+        asked = (body.get("stream_options") or {}).get(_INCLUDE)
+        return UsageAdded(chunk=not asked, members=True)
+    return UsageAdded(chunk=wants_usage_added(body))
+
+
+def rewrite(
+    raw: bytes,
+    body: Mapping[str, Any],
+    *,
+    model: str,
+    add_usage: bool = False,
+    add_continuous_usage: bool = False,
+) -> bytes:
     """`raw` with its model named `model` and, if asked, with usage in its stream.
 
     `body` is `raw` as parsed; one that names no model gets none. Where nothing needs to change,
@@ -72,9 +97,10 @@ def rewrite(raw: bytes, body: Mapping[str, Any], *, model: str, add_usage: bool)
     splices: list[Splice] = []
     if "model" in body and body["model"] != model:
         splices += _name_model(raw, model)
-    if add_usage:
-        splices += _add_usage(raw, body)
-    return _apply(raw, splices) if splices else raw
+    added = {_INCLUDE: add_usage, _CONTINUOUS: add_continuous_usage}
+    if wanted := [name for name, is_wanted in added.items() if is_wanted]:
+        splices += _add_options(raw, body, wanted)
+    return spliced(raw, splices)
 
 
 def _name_model(raw: bytes, model: str) -> Iterator[Splice]:
@@ -101,70 +127,32 @@ def _only_model(raw: bytes) -> tuple[int, int] | None:
     return found.span(1) if found else None
 
 
-def _add_usage(raw: bytes, body: Mapping[str, Any]) -> Iterator[Splice]:
+def _add_options(raw: bytes, body: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Splice]:
+    """`wanted` stream options set to true."""
     if "stream_options" not in body:
         end = raw.rindex(b"}")
-        yield Splice(end, end, b',"stream_options":{"include_usage":true}')
+        yield Splice(end, end, b',"stream_options":{' + _all_true(wanted) + b"}")
         return
     for member in members(raw, raw.index(b"{")):
         if member.key == "stream_options":
-            yield from _usage_in(raw, member)
+            yield from _options_in(raw, member, wanted)
 
 
-def _usage_in(raw: bytes, options: Member) -> Iterator[Splice]:
-    """`include_usage: true` in one stream_options, null or object; anything else is left alone."""
+def _options_in(raw: bytes, options: Member, wanted: Sequence[str]) -> Iterator[Splice]:
+    """The same in one stream_options, null or object; anything else is left alone."""
     if raw[options.start : options.end] == b"null":
-        yield Splice(options.start, options.end, b'{"include_usage":true}')
+        yield Splice(options.start, options.end, b"{" + _all_true(wanted) + b"}")
     if raw[options.start : options.start + 1] != b"{":
         return
     inside = list(members(raw, options.start))
     for member in inside:
-        if member.key == "include_usage":
+        if member.key in wanted:
             yield Splice(member.start, member.end, b"true")
-    if not any(member.key == "include_usage" for member in inside):
+    missing = [name for name in wanted if all(member.key != name for member in inside)]
+    if missing:
         comma = b"," if inside else b""
-        yield Splice(options.end - 1, options.end - 1, comma + b'"include_usage":true')
+        yield Splice(options.end - 1, options.end - 1, comma + _all_true(missing))
 
 
-def members(raw: bytes, start: int) -> Iterator[Member]:
-    """The members of the object whose brace stands at `start`, in their order.
-
-    Values are passed over by the JSON scanner of the standard library, which is written in C and
-    tells where a value ends; read as latin-1, characters are bytes. Raises InvalidRequest for an
-    object that no client would send: nested beyond the scanner's depth, or of very many members.
-    """
-    text = raw.decode("latin-1")
-    position = _past_space(text, start + 1)
-    for _ in range(MAX_MEMBERS + 1):
-        if text[position] == "}":
-            return
-        key_end = _value_end(text, position)
-        value = _past_space(text, text.index(":", key_end) + 1)
-        end = _value_end(text, value)
-        yield Member(json.loads(raw[position:key_end]), value, end)
-        position = _past_space(text, end)
-        if text[position] == ",":
-            position = _past_space(text, position + 1)
-    raise InvalidRequest(f"the body has an object of more than {MAX_MEMBERS} members")
-
-
-def _value_end(text: str, start: int) -> int:
-    try:
-        _, end = _SCAN(text, start)
-    except RecursionError:
-        raise InvalidRequest("the body is nested too deeply") from None
-    return int(end)
-
-
-def _past_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
-
-
-def _apply(raw: bytes, splices: list[Splice]) -> bytes:
-    pieces: list[bytes] = []
-    position = 0
-    for splice in sorted(splices, key=lambda splice: splice.start):
-        pieces += (raw[position : splice.start], splice.text)
-        position = splice.end
-    return b"".join([*pieces, raw[position:]])
+def _all_true(names: Sequence[str]) -> bytes:
+    return b",".join(b'"%s":true' % name.encode() for name in names)

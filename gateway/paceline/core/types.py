@@ -13,10 +13,19 @@ from typing import Any
 
 
 class Endpoint(StrEnum):
-    """The generating endpoints of the data plane; each maps its body to one `RequestView`."""
+    """What the data plane asks workers for; each maps its body to one `RequestView`."""
 
     CHAT_COMPLETIONS = "chat_completions"
     COMPLETIONS = "completions"
+    RESPONSES = "responses"
+    MESSAGES = "messages"  # Anthropic's
+    COUNT_TOKENS = "count_tokens"  # Anthropic's: the body of messages, and nothing is generated
+    EMBEDDINGS = "embeddings"
+    RERANK = "rerank"
+    SCORE = "score"
+    TOKENIZE = "tokenize"
+    DETOKENIZE = "detokenize"
+    TRANSCRIPTIONS = "transcriptions"
 
 
 class Workload(StrEnum):
@@ -72,7 +81,7 @@ class RequestView:
     logprobs: bool = False
     min_p: bool = False  # set to something that vLLM does not treat as off
     logit_bias: bool = False
-    has_text: bool = True  # False for token-id prompts
+    has_text: bool = True  # False for token-id prompts, and where no text foretells the output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,47 @@
+"""The dialect of chat, completions and transcriptions: chunks, and `[DONE]` at the end.
+
+What a single chunk says is `chunks`' to tell; here is what a stream of them adds up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paceline.core.chunks import Kind, error_status, finished_choices, first_data, read_block
+from paceline.core.error_shapes import error_body
+from paceline.errors import PacelineError
+
+
+class ChunkDialect:
+    def __init__(self, *, num_choices: int | None) -> None:
+        """Without `[DONE]` a stream is complete once `num_choices` have said why they ended, which
+        some servers leave it at; for None it never is."""
+        self._num_choices = num_choices
+        self._finished: set[int] = set()
+        self._done = False
+
+    @property
+    def complete(self) -> bool:
+        finished = self._num_choices is not None and len(self._finished) >= self._num_choices
+        return self._done or finished
+
+    def read(self, block: bytes) -> tuple[Kind, dict[str, Any]]:
+        kind, chunk = reading = read_block(block)
+        if kind is Kind.FINISH:
+            self._finished.update(finished_choices(chunk))
+        elif kind is Kind.DONE:
+            self._done = True
+        return reading
+
+    def first_event(self, blocks: Sequence[bytes]) -> bytes | None:
+        return first_data(blocks)
+
+    def rejection(self, data: bytes | None) -> tuple[int, bytes] | None:
+        status = error_status(data)
+        return None if data is None or status is None else (status, data)
+
+    def error_event(self, error: PacelineError) -> bytes:
+        """A chunk that is an error. vLLM sends `[DONE]` after its own; we do not, since clients
+        that skip events they do not know would take it for a proper end."""
+        return b"data: " + error_body(error) + b"\n\n"

@@ -1,0 +1,88 @@
+"""How a family of endpoints speaks in its streams: which events end something, what an error is.
+
+The relay asks the `Dialect` of a request about every block that goes by. Most are text on its way
+and are told by a look at their bytes; JSON is read for the few that end something.
+
+    family     ends with                                 usage                    an error
+    chunks     [DONE]                                    a chunk without choices  {"error": …}
+    responses  response.completed, .incomplete, .failed  in the response there    event: error
+    messages   message_stop                              in message_delta         event: error
+
+What vLLM 0.32 sends: `[DONE]` after chunks alone, also after its errors; in responses nothing but
+`response.completed`, and a failure within a stream as a cut connection; in messages an `error` of
+type `internal_error`, whatever the cause, and then no `message_stop`; no comments, no `ping`; what
+was accepted (`metrics.speculative_decoding`) for chat and completions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from paceline.core.acceptance import SpeculationReport
+from paceline.core.chunks import Kind
+from paceline.core.dialect_chunks import ChunkDialect
+from paceline.core.dialect_messages import MessagesDialect
+from paceline.core.dialect_responses import ResponsesDialect
+from paceline.core.fields import integer, mapping
+from paceline.core.types import Endpoint
+from paceline.errors import PacelineError
+
+
+class Dialect(Protocol):
+    """One family's ways, for one stream: `read` is told every block of it, in order."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the stream, if it ended here without more, would be a whole answer."""
+
+    def read(self, block: bytes) -> tuple[Kind, dict[str, Any]]:
+        """What a block is, and its event where that was read. Nothing may follow `Kind.DONE`."""
+
+    def first_event(self, blocks: Sequence[bytes]) -> bytes | None:
+        """The data of the first event that shows the worker at work, for which the status waits.
+
+        Comments, `ping`, and the events that open a response before any of it is there show
+        nothing: the worker may still refuse, or be replaced by another.
+        """
+
+    def rejection(self, data: bytes | None) -> tuple[int, bytes] | None:
+        """The status and the JSON body that an error in place of the first event stands for."""
+
+    def error_event(self, error: PacelineError) -> bytes:
+        """Our error at the end of a stream whose status has gone out: what this family's official
+        clients raise. Nothing follows it that would say the stream came to its proper end."""
+
+
+def dialect_of(endpoint: Endpoint, *, num_choices: int = 1) -> Dialect:
+    """A new dialect for one stream of `endpoint`.
+
+    `num_choices` must have said why they ended for chunks without `[DONE]` to be complete. In
+    transcriptions every piece of the audio has its own finish reason (vLLM cuts it into pieces of
+    30 s), so there only `[DONE]` tells.
+    """
+    match endpoint:
+        case Endpoint.RESPONSES:
+            return ResponsesDialect()
+        case Endpoint.MESSAGES:
+            return MessagesDialect()
+        case Endpoint.TRANSCRIPTIONS:
+            return ChunkDialect(num_choices=None)
+    return ChunkDialect(num_choices=num_choices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an answer says of itself at its end; None is unknown."""
+
+    num_output_tokens: int | None = None
+    report: SpeculationReport | None = None
+
+
+def outcome(answer: Mapping[str, Any]) -> Outcome:
+    """Of a whole answer of any family, or of the event of a stream that carries usage."""
+    answer = mapping(answer.get("response")) or answer  # as the last event of responses wraps it
+    usage = mapping(answer.get("usage"))
+    num_tokens = integer(usage.get("completion_tokens", usage.get("output_tokens")))
+    return Outcome(num_output_tokens=num_tokens, report=SpeculationReport.of(answer))
