@@ -23,7 +23,7 @@
     └── ConfigurationError       the operator's to mend; never sent to a caller
 
 The core may raise these without knowing HTTP: the numbers are hints for the edge, which renders all
-of them with one function (`edge.wire.error_body`).
+of them with one function (`core.error_shapes.error_body`).
 """
 
 from __future__ import annotations
@@ -84,8 +84,16 @@ class ModelNotFound(RequestError):
 
 
 class MethodNotAllowed(RequestError):
+    """`allowed` names the methods that the path takes."""
+
     status = 405
     code = "method_not_allowed"
+
+    def __init__(
+        self, message: str, *, param: str | None = None, allowed: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, param=param)
+        self.allowed = allowed
 
 
 class RequestTimeout(RequestError):

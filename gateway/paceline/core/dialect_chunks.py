@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from paceline.core.chunks import Kind, error_status, finished_choices, first_data, read_block
+from paceline.core.chunks import (
+    Kind,
+    ends_nothing,
+    error_status,
+    finished_choices,
+    first_data,
+    read_block,
+)
 from paceline.core.error_shapes import error_body
 from paceline.errors import PacelineError
 
@@ -25,6 +32,9 @@ class ChunkDialect:
     def complete(self) -> bool:
         finished = self._num_choices is not None and len(self._finished) >= self._num_choices
         return self._done or finished
+
+    def passes(self, data: bytes) -> bool:
+        return ends_nothing(data)
 
     def read(self, block: bytes) -> tuple[Kind, dict[str, Any]]:
         kind, chunk = reading = read_block(block)

@@ -37,6 +37,9 @@ class MessagesDialect:
         """Once it has said why it stopped, like a chunk's finish reason without `[DONE]`."""
         return self._complete
 
+    def passes(self, data: bytes) -> bool:
+        return data.endswith(b"\n\n") and not any(name in data for name in _END_LINES)
+
     def read(self, block: bytes) -> tuple[Kind, dict[str, Any]]:
         if not may_be_named(block, _END_LINES):
             return OTHER

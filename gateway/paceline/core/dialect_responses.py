@@ -33,11 +33,17 @@ _OPENINGS = frozenset({"response.created", "response.queued", "response.in_progr
 class ResponsesDialect:
     def __init__(self) -> None:
         self._ended = False
-        self._last = b""  # the last block but comments, whose number an error of ours needs
+        self._last = b""  # the last blocks but comments: an error of ours needs their number
 
     @property
     def complete(self) -> bool:
         return self._ended
+
+    def passes(self, data: bytes) -> bool:
+        if not data.endswith(b"\n\n") or any(name in data for name in _END_LINES):
+            return False
+        self._last = data
+        return True
 
     def read(self, block: bytes) -> tuple[Kind, dict[str, Any]]:
         if not block.startswith(b":"):
@@ -79,5 +85,6 @@ class ResponsesDialect:
         return named_event("error", orjson.dumps(data))
 
     def _next_number(self) -> int:
-        last = integer(mapping(json_or_none(event_data(self._last))).get("sequence_number"))
+        block = self._last.rstrip().rpartition(b"\n\n")[2]
+        last = integer(mapping(json_or_none(event_data(block))).get("sequence_number"))
         return 0 if last is None else last + 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline.core.types import WorkerLoad
@@ -76,6 +76,38 @@ def num_speculative_tokens(text: str) -> int | None:
         if sample.name == ACCEPTED_PER_POSITION
     }
     return len(positions) or None
+
+
+def relabelled(texts: Iterable[tuple[str, str]], *, label: str, prefix: str) -> str:
+    """Samples of several workers as one exposition, each with `label` naming its worker.
+
+    `texts` are (worker, its own exposition). Families come whole, as the format asks, with the type
+    that the first worker gave them; lines that cannot be read are left out.
+    """
+    types: dict[str, str] = {}
+    families: dict[str, list[str]] = {}
+    for worker, text in texts:
+        family = ""
+        for line in text.split("\n"):
+            if line.startswith(f"# TYPE {prefix}") and len(line) <= MAX_LINE_CHARS:
+                family = line.split(" ")[2]
+                types.setdefault(family, line)
+            found = _SAMPLE.match(line) if line.startswith(prefix) else None
+            if found is None or len(line) > MAX_LINE_CHARS:
+                continue
+            labels = ",".join(part for part in (found[2], f'{label}="{_escaped(worker)}"') if part)
+            name = found[1]
+            within = family if family and name.startswith(family) else name
+            families.setdefault(within, []).append(f"{name}{{{labels}}} {found[3]}")
+    lines: list[str] = []
+    for name, members in families.items():
+        lines += [types[name]] if name in types else []
+        lines += members
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _values(seen: Sequence[Sample], names: Sequence[str]) -> list[float]:

@@ -22,9 +22,12 @@ class Authenticator:
         if not self._by_digest:
             return ANONYMOUS
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        if scheme.lower() != "bearer":
+            token = headers.get("x-api-key", "")  # how Anthropic's clients send it
+        token = token.strip()
+        if not token:
             raise Unauthorized("no API key: send it as `Authorization: Bearer KEY`")
-        key = self._by_digest.get(ApiKey.digest(token.strip().encode("latin-1")))
+        key = self._by_digest.get(ApiKey.digest(token.encode("latin-1")))
         if key is None:
             raise Unauthorized("this API key is not known here")
         return key

@@ -30,9 +30,10 @@ import httptools
 from uvicorn import Config
 from uvicorn.server import ServerState
 
+from paceline.core.error_shapes import error_body
 from paceline.edge.client import Client
 from paceline.edge.deadline import Deadline
-from paceline.edge.wire import Headers, error_body
+from paceline.edge.wire import Headers
 from paceline.errors import HeadTooLarge, InvalidRequest, PacelineError, RequestTimeout
 
 Handler = Callable[[Client], Awaitable[None]]

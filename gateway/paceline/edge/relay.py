@@ -19,24 +19,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from paceline.core.acceptance import SpeculationReport
-from paceline.core.chunks import (
-    DONE,
-    Kind,
-    UsageRemover,
-    ends_nothing,
-    error_status,
-    finished_choices,
-    first_data,
-    json_or_none,
-    read_block,
-)
+from paceline.core.chunks import DONE, Kind, UsageRemover, json_or_none
+from paceline.core.dialects import Dialect, outcome
+from paceline.core.hints import Hints
 from paceline.edge.client import Client
 from paceline.edge.deadline import Deadline
 from paceline.edge.encoding import Inflater, TooLong
 from paceline.edge.telemetry import RequestRecord
 from paceline.edge.upstream import Exchange
-from paceline.edge.wire import JSON, Headers, error_event, header
+from paceline.edge.wire import JSON, Headers, header
 from paceline.errors import (
     PacelineError,
     ShuttingDown,
@@ -110,14 +101,12 @@ class Answer:
         if not self._inflater.complete:
             raise WorkerDied("a worker's compressed answer is cut short")
 
-    def learn(self, answer: Any) -> None:
-        """Takes usage and acceptance from an answer, or from the last chunk of one."""
-        if not isinstance(answer, dict):
-            return
-        self.record.report = SpeculationReport.of(answer)
-        usage = answer.get("usage")
-        tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
-        self.record.completion_tokens = tokens if isinstance(tokens, int) else None
+    def learn(self, said: Any) -> None:
+        """Takes usage and acceptance from an answer, or from the event of one that has them."""
+        if isinstance(said, dict):
+            learned = outcome(said)
+            self.record.completion_tokens = learned.num_output_tokens
+            self.record.report = learned.report
 
 
 def check_status(status: int) -> None:
@@ -131,8 +120,10 @@ def check_status(status: int) -> None:
 class Whole:
     """An answer that is not a stream."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, *, learns: bool) -> None:
+        """`learns` from what it says of its usage."""
         self._answer = answer
+        self._learns = learns
 
     async def begin(self) -> int:
         """Its status."""
@@ -146,7 +137,7 @@ class Whole:
         if body is None:
             client.finish()
             return
-        if status == 200:
+        if status == 200 and self._learns:
             answer.learn(json_or_none(body))
         client.answer(status, answer.headers(), body)
 
@@ -176,16 +167,16 @@ async def _read_whole(answer: Answer) -> bytes | None:
 class Stream:
     """A stream of server-sent events, and the sink of its bytes."""
 
-    def __init__(self, answer: Answer, *, remove_usage: bool, num_choices: int) -> None:
-        """`num_choices` must have said why they ended for a stream without `[DONE]` to be
-        complete."""
+    def __init__(
+        self, answer: Answer, dialect: Dialect, *, remove_usage: bool, hints: Hints | None
+    ) -> None:
         self._answer = answer
         self._client = answer.client
+        self._dialect = dialect
         self._splitter = SseSplitter()
         self._usage_remover = UsageRemover() if remove_usage else None
+        self._hints = hints
         self._done = False
-        self._finished: set[int] = set()  # choices that have said why they ended
-        self._num_choices = num_choices
         self._held: list[bytes] = []  # until the status line has gone out
         self._rejection: tuple[int, bytes] | None = None  # an error in the first event's place
         loop = asyncio.get_running_loop()
@@ -199,13 +190,12 @@ class Stream:
 
         Raises WorkerError.
         """
-        self._held = held = await self._first_event()
-        data = first_data(held)
-        status = error_status(data)
-        if data is None or status is None:
+        data = await self._first_event()
+        self._rejection = self._dialect.rejection(data)
+        if self._rejection is None:
             return 200
+        status, _ = self._rejection
         check_status(status)
-        self._rejection = status, data
         return status
 
     async def relay(self) -> None:
@@ -231,29 +221,29 @@ class Stream:
 
     # -- before the status line ------------------------------------------------------------------
 
-    async def _first_event(self) -> list[bytes]:
-        """The blocks up to the first event, comments before it included.
+    async def _first_event(self) -> bytes | None:
+        """The data of the first event. It is kept with the blocks before it, comments mostly.
 
-        Fewer, even none, if the worker leaves us waiting for longer than the status may be held.
+        None if the worker leaves us waiting for longer than the status may be held.
         """
         now_s, timeouts = self._answer.now_s, self._answer.timeouts
         deadline_s = now_s() + timeouts.hold_status_s
-        held: list[bytes] = []
         num_held_bytes = 0
         while True:
             left_s = deadline_s - now_s()
             if left_s <= 0 or num_held_bytes > HELD_BYTES:
-                return held
+                return None
             try:
                 data = await self._answer.read(left_s)
             except TimeoutError:
-                return held
+                return None
             num_held_bytes += len(data)
             blocks = self._split(data) if data else self._unterminated()
-            held += blocks
-            if first_data(blocks) is not None:
+            self._held += blocks
+            first = self._dialect.first_event(blocks)
+            if first is not None:
                 self._answer.record.first_event_s = self._answer.record.answered_s = now_s()
-                return held
+                return first
             if not data:
                 raise WorkerDied("a worker ended its stream before the first event")
 
@@ -280,9 +270,7 @@ class Stream:
             return
         try:
             plain = self._answer.plain(data)
-            if self._answer.record.first_event_s is None and plain:
-                self._sees_first_event()
-            if self._splitter.is_empty and ends_nothing(plain) and not self._holding:
+            if self._may_pass(plain):
                 self._client.write(plain)
             else:
                 self._forward(self._split(plain))
@@ -296,6 +284,16 @@ class Stream:
         else:
             self._silence.off()
             self._answer.exchange.read_on(False)
+
+    def _may_pass(self, data: bytes) -> bool:
+        """Whether `data` is whole events with nothing in them for us to do, as most reads are."""
+        return (
+            self._splitter.is_empty
+            and self._answer.record.first_event_s is not None
+            and self._hints is None
+            and not self._holding
+            and self._dialect.passes(data)
+        )
 
     def ended(self, error: WorkerError | None) -> None:
         try:
@@ -334,12 +332,16 @@ class Stream:
             self._client.write(KEEP_ALIVE)
             self._pause.within(KEEP_ALIVE_S)
 
-    def _sees_first_event(self) -> None:
+    def _look_for_first_event(self, blocks: list[bytes]) -> None:
+        if self._dialect.first_event(blocks) is None:
+            return
         self._answer.record.first_event_s = self._answer.now_s()
         self._silence_s = self._answer.timeouts.between_bytes_s
         self._pause.off()
 
     def _forward(self, blocks: list[bytes]) -> None:
+        if self._answer.record.first_event_s is None:
+            self._look_for_first_event(blocks)
         passed: list[bytes] = []
         for block in blocks:
             passed.append(self._passed(block))
@@ -359,28 +361,28 @@ class Stream:
 
     def _passed(self, block: bytes) -> bytes:
         """What the client gets for one block, now; a finishing one may be held back."""
-        kind, chunk = read_block(block)
-        remover = self._usage_remover
-        if kind is Kind.USAGE:
-            self._answer.learn(chunk)
-        elif kind is Kind.DONE:
+        kind, event = self._dialect.read(block)
+        if kind is Kind.DONE:
             self._done = True
-        elif kind is Kind.FINISH:
-            self._finished.update(finished_choices(chunk))
+        if event and kind is not Kind.FINISH:
+            self._answer.learn(event)
+        remover = self._usage_remover
+        if remover is not None and kind is Kind.USAGE:
+            return remover.usage(event)
+        if self._hints is not None:
+            block = self._hints.hinted(block, self._answer.now_s())
         if remover is None:
             return block
-        if kind is Kind.USAGE:
-            return remover.usage(chunk)
         if kind is Kind.FINISH:
             return remover.finishing(block)
         return remover.release() + block
 
     def _end_without_done(self) -> None:
-        """The body ended without `[DONE]`: complete if the worker had said why it stopped."""
+        """The body ended without an end mark: complete if the worker had said why it stopped."""
         self._forward(self._unterminated())
         if self._done:
             return
-        if len(self._finished) < self._num_choices:
+        if not self._dialect.complete:
             raise WorkerDied("a worker ended its stream before the answer was complete")
         self._client.finish(self._released())
 
@@ -393,7 +395,7 @@ class Stream:
 
     def _end_badly(self, error: PacelineError) -> None:
         self._answer.record.code, self._answer.record.failure = error.status, error
-        self._client.finish(self._released() + error_event(error))
+        self._client.finish(self._released() + self._dialect.error_event(error))
 
     @property
     def _holding(self) -> bool:

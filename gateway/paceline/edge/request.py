@@ -1,4 +1,4 @@
-"""One request: what it says, gathered as it becomes known, and what our headers say of it."""
+"""One request: what it says beside its body, as it becomes known, and our headers on it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from paceline.core.caller import caller_of, flag
 from paceline.core.explain import explain
-from paceline.core.types import Caller, Decision, RequestView
+from paceline.core.types import Caller, Decision, Endpoint, RequestView
 from paceline.edge.client import Client
 from paceline.edge.telemetry import RequestRecord
-from paceline.edge.wire import Headers, header, request_id
-from paceline.errors import Forbidden, InvalidRequest, UnsupportedMediaType
+from paceline.edge.wire import Headers, request_id
+from paceline.errors import Forbidden
 from paceline.settings import ApiKey
 
 EXPLAIN_BYTES = 2048
@@ -27,50 +25,28 @@ class Request:
     """`headers` are decoded as latin-1, which loses nothing; of duplicates the last counts."""
 
     client: Client
+    endpoint: Endpoint | None  # of what is asked of workers
     headers: Mapping[str, str]
+    cors: Headers
     id: str
     record: RequestRecord
     key: ApiKey | None = None
-    num_choices: int = 1
 
     @classmethod
-    def arrived(cls, client: Client, now_s: float) -> Request:
+    def arrived(
+        cls, client: Client, endpoint: Endpoint | None, cors: Headers, now_s: float
+    ) -> Request:
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in client.headers
         }
         return cls(
             client=client,
+            endpoint=endpoint,
             headers=headers,
+            cors=cors,
             id=request_id(headers.get("x-request-id")),
             record=RequestRecord(arrived_s=now_s),
         )
-
-    async def body(self, *, limit_bytes: int, timeout_s: float) -> tuple[bytes, dict[str, Any]]:
-        """The body as it came (inflated), and as it reads.
-
-        Only what the gateway itself needs is checked: an object, `model`, `stream`. The rest is the
-        worker's to judge. Raises RequestError, ClientGone.
-        """
-        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise UnsupportedMediaType("send the body as Content-Type: application/json")
-        raw = await self.client.body(
-            limit_bytes=limit_bytes,
-            encoding=header(self.client.headers, b"content-encoding"),
-            declared=header(self.client.headers, b"content-length"),
-            timeout_s=timeout_s,
-        )
-        try:
-            body = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise InvalidRequest(f"the body is not valid JSON: {error}") from None
-        if not isinstance(body, dict):
-            raise InvalidRequest("the body must be a JSON object")
-        if not isinstance(body.get("model"), str) or not body["model"]:
-            raise InvalidRequest("model must be the name of a model", param="model")
-        if not isinstance(body.get("stream"), bool | None):
-            raise InvalidRequest("stream must be true or false", param="stream")
-        return raw, body
 
     def caller(self, view: RequestView, body: Mapping[str, Any], model: str) -> Caller:
         """What it says beside its body. Raises InvalidRequest, Forbidden."""
@@ -82,11 +58,16 @@ class Request:
     @property
     def wants_explanation(self) -> bool:
         """Raises InvalidRequest."""
-        return flag(self.headers, "x-paceline-explain")
+        return "x-paceline-explain" in self.headers and flag(self.headers, "x-paceline-explain")
+
+    @property
+    def wants_hints(self) -> bool:
+        """Raises InvalidRequest."""
+        return "x-paceline-hints" in self.headers and flag(self.headers, "x-paceline-hints")
 
     def our_headers(self) -> Headers:
         """What every response of ours says, as far as it is known by now."""
-        headers: Headers = [(b"x-request-id", self.id.encode())]
+        headers: Headers = [(b"x-request-id", self.id.encode()), *self.cors]
         decision = self.record.decision
         if decision is None:
             return headers

@@ -1,4 +1,4 @@
-"""Our side of HTTP: error bodies, headers that pass and headers that do not, request ids."""
+"""Our side of HTTP: headers that pass and headers that do not, and request ids."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import re
 import secrets
 from collections.abc import Iterable
 
-import orjson
-
-from paceline.errors import PacelineError
+from paceline.errors import MethodNotAllowed, PacelineError
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -29,7 +27,12 @@ _OURS = frozenset(
 )  # fmt: skip
 """Set anew by us, or true only between the worker and us."""
 _DROPPED = _HOP_BY_HOP | _OURS
-_PASSED_UP = (b"traceparent", b"tracestate", b"x-session-id")
+_PASSED_UP = frozenset(
+    [
+        b"traceparent", b"tracestate", b"x-session-id", b"x-data-parallel-rank",
+        b"anthropic-version", b"anthropic-beta",
+    ]
+)  # fmt: skip
 """The client's headers that a worker may see; credentials are not among them."""
 
 _ids = random.Random(secrets.randbits(256))
@@ -37,30 +40,17 @@ _ids = random.Random(secrets.randbits(256))
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
 
 
-def error_body(error: PacelineError) -> bytes:
-    """OpenAI's error shape, the same for every error that we make."""
-    return orjson.dumps(
-        {
-            "error": {
-                "message": error.message,
-                "type": error.type,
-                "param": error.param,
-                "code": error.code,
-            }
-        }
-    )
-
-
-def error_event(error: PacelineError) -> bytes:
-    """The same within a stream, where the status has gone out already. No `[DONE]` follows: it
-    would say that the stream came to its proper end."""
-    return b"data: " + error_body(error) + b"\n\n"
-
-
 def retry_after(error: PacelineError) -> Headers:
     if error.retry_after_s is None:
         return []
     return [(b"retry-after", b"%d" % error.retry_after_s)]
+
+
+def allow(error: PacelineError) -> Headers:
+    """The methods that would have been right, which RFC 9110 §15.5.6 wants said."""
+    if isinstance(error, MethodNotAllowed):
+        return [(b"allow", ", ".join(error.allowed).encode())]
+    return []
 
 
 def passed_down(headers: Headers) -> Headers:

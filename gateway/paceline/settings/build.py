@@ -41,7 +41,12 @@ def build(file: FileSection, data: Any, problems: Problems) -> Settings:
     """The settings; `data` is what `file` was made from, and `problems` has its line numbers."""
     names = names_in(data)
     return Settings(
-        listen=Listen(host=file.listen.host, port=file.listen.port),
+        listen=Listen(
+            host=file.listen.host,
+            port=file.listen.port,
+            metrics=file.listen.metrics,
+            cors_origins=tuple(file.listen.cors_origins),
+        ),
         admin=_admin(file.admin),
         auth=_auth(file.auth),
         models=tuple(_model(section) for section in file.models),

@@ -22,6 +22,10 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}\Z")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}\Z")
 _URL = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<rest>.*)\Z", re.I | re.DOTALL)
 _AUTHORITY = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]]*)(:(?P<port>[^:]*))?\Z")
+_ORIGIN = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?)(:(?P<port>[0-9]{1,5}))?\Z"
+)
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
 _PORT = re.compile(r"[0-9]{1,5}\Z")
 
 
@@ -160,6 +164,19 @@ def _url_port(digits: str | None) -> str:
     return f":{int(digits)}"
 
 
+def origin(text: str) -> str:
+    """A page's origin, exactly as a browser sends it, since it is compared as a whole."""
+    found = _ORIGIN.match(text)
+    if found is None:
+        raise must(
+            'must be an origin such as "https://app.example.com", in lower case, without a path; '
+            '"*" is not possible'
+        )
+    if found["port"] is not None and found["port"] == _DEFAULT_PORTS.get(found["scheme"]):
+        raise must(f"must leave out :{found['port']}, as browsers do")
+    return text
+
+
 def _no_key(text: str | None) -> str | None:
     return text or None
 
@@ -199,6 +216,7 @@ ModelName = Annotated[
     AfterValidator(_matching(_MODEL, 'must be a model\'s name such as "meta-llama/Llama-3.1-8B"')),
 ]
 Host = Annotated[str, AfterValidator(host)]
+Origin = Annotated[str, AfterValidator(origin)]
 WorkerUrl = Annotated[str, AfterValidator(worker_url)]
 Secret = Annotated[str, AfterValidator(secret)]
 OptionalSecret = Annotated[Secret | None, BeforeValidator(_no_key)]

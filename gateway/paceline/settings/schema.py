@@ -19,6 +19,7 @@ from paceline.settings.fields import (
     ModelName,
     Name,
     OptionalSecret,
+    Origin,
     Secret,
     Section,
     Sha256,
@@ -34,8 +35,8 @@ from paceline.settings.speculation import SpeculationSection, null_or_section
 class ListenSection(Section):
     host: Host = "127.0.0.1"
     port: ListenPort = 8080
-    metrics: Annotated[bool, not_yet(False)] = False
-    cors_origins: Annotated[list[str], not_yet([])] = Field(default_factory=list)
+    metrics: bool = False
+    cors_origins: list[Origin] = Field(default_factory=list)
 
 
 class AdminSection(Section):

@@ -17,8 +17,12 @@ from paceline.core.types import Endpoint, Speculation, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listen:
+    """`metrics` on the data plane as well; `cors_origins` are the pages that may call it."""
+
     host: str = "127.0.0.1"
     port: int = 8080
+    metrics: bool = False
+    cors_origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,132 @@
+"""One request to a worker and its answer back: decided, asked, and asked again once where it helps.
+
+Asked again is before anything went to the client, and then only what found no worker, what a worker
+died on, and what one was too busy for. A timeout has cost its patience already, and an error is the
+worker's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from paceline.core.decide import decide
+from paceline.core.dialects import dialect_of
+from paceline.core.features import measure
+from paceline.core.hints import Hints
+from paceline.core.types import Decision
+from paceline.edge.bodies import Body
+from paceline.edge.endpoints import GENERATING
+from paceline.edge.own_answers import model_named
+from paceline.edge.relay import Answer, Stream, Whole, check_status
+from paceline.edge.request import Request
+from paceline.edge.telemetry import Telemetry
+from paceline.edge.upstream import Exchange
+from paceline.edge.wire import header, passed_down, passed_up, upstream_request_id
+from paceline.edge.workers import BACK_PRESSURE, Fleet
+from paceline.errors import WorkerBusy, WorkerDied, WorkerError, WorkerUnavailable
+from paceline.settings import Settings
+
+RETRYABLE = (WorkerUnavailable, WorkerDied, WorkerBusy)
+"""Failures after which, with nothing sent to the client, another worker may be asked. Once."""
+
+
+class Forwarder:
+    def __init__(
+        self, settings: Settings, fleet: Fleet, telemetry: Telemetry, now_s: Callable[[], float]
+    ) -> None:
+        self._settings = settings
+        self._fleet = fleet
+        self._telemetry = telemetry
+        self._now_s = now_s
+
+    async def forward(self, request: Request, body: Body) -> None:
+        """Asks the worker decided on, and one more if the first failed before it answered, or has
+        too much to do. Raises RequestError, WorkerError."""
+        model = model_named(self._fleet, body.view.model)
+        caller = request.caller(body.view, body.said, model.name)
+        features = measure(body.view)
+        upstream_body = body.rewritten(model.settings.upstream_name)
+
+        def decided(*tried: str) -> Decision:
+            snapshot = model.snapshot(self._now_s(), without=tried)
+            return decide(features, caller, snapshot, self._settings.rules)
+
+        first = decided()
+        try:
+            await self._ask(
+                request,
+                body,
+                upstream_body,
+                first,
+                others=lambda: decided(first.worker).worker != first.worker,
+            )
+        except RETRYABLE:
+            if request.client.started:
+                raise
+            second = decided(first.worker)
+            if second.worker == first.worker:  # there is nobody else
+                raise
+            await self._ask(request, body, upstream_body, second, others=lambda: False)
+
+    async def _ask(
+        self,
+        request: Request,
+        body: Body,
+        upstream_body: bytes,
+        decision: Decision,
+        *,
+        others: Callable[[], bool],
+    ) -> None:
+        """One worker's answer, passed on. Raises WorkerBusy instead if it has too much to do and
+        there are `others`; WorkerError, if it fails before anything of it went out."""
+        record = request.record
+        record.decision = decision
+        self._telemetry.decided(decision)
+        worker = self._fleet.workers[decision.worker]
+        with worker.request():
+            record.sent_s = self._now_s()
+            exchange = await worker.upstream.send(
+                "POST",
+                request.client.path,
+                headers=[
+                    (b"Content-Type", body.content_type),
+                    (b"X-Request-Id", upstream_request_id(request.id)),
+                    *passed_up(request.client.headers),
+                ],
+                body=upstream_body,
+                timeout_s=self._settings.timeouts.first_byte_s,
+            )
+            try:
+                relay = self._relay(request, body, exchange)
+                status = await relay.begin()
+                worker.answers(status)
+                if status in BACK_PRESSURE and others():
+                    raise WorkerBusy(f"a worker answered {status}")
+                await relay.relay()
+                if isinstance(record.failure, WorkerError):
+                    worker.failed(record.failure.message)
+                elif status < 500:
+                    worker.succeeded()
+            finally:
+                exchange.close()
+
+    def _relay(self, request: Request, body: Body, exchange: Exchange) -> Whole | Stream:
+        """What passes this answer on. Raises WorkerProtocolError."""
+        check_status(exchange.status)
+        answer = Answer(
+            exchange,
+            request.client,
+            request.record,
+            headers=lambda: [*passed_down(exchange.headers), *request.our_headers()],
+            timeouts=self._settings.timeouts,
+            now_s=self._now_s,
+        )
+        kind = header(exchange.headers, b"content-type") or b""
+        if exchange.status != 200 or not kind.startswith(b"text/event-stream"):
+            return Whole(answer, learns=body.view.endpoint in GENERATING)
+        return Stream(
+            answer,
+            dialect_of(body.view.endpoint, num_choices=body.view.num_choices),
+            remove_usage=body.usage_added.chunk,
+            hints=Hints(cut_usage=body.usage_added.members) if request.wants_hints else None,
+        )
