@@ -27,7 +27,7 @@ from paceline_client.sse import event_data
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
 _END_LINES = frozenset(name.encode() for name in _ENDS)
 _OPENINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
-"""Sent by vLLM before the engine has seen the request: not yet a sign of work."""
+"""Sent by vLLM before the engine has answered at all: not yet a sign of work."""
 
 
 class ResponsesDialect:
