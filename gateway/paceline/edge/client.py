@@ -127,6 +127,8 @@ class Client:
 
         Raises PayloadTooLarge, UnsupportedMediaType, InvalidRequest, RequestTimeout, ClientGone.
         """
+        if encoding is None and self.request_complete and self._body_bytes <= limit_bytes:
+            return await self.read()  # as nearly always: it came with the head
         too_large = PayloadTooLarge(f"the body is longer than {limit_bytes} bytes")
         if declared is not None and declared.isdigit() and int(declared) > limit_bytes:
             raise too_large

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import httptools
 
@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._forget = forget
         self._transport: asyncio.Transport | None = None
-        self._parser: Any = None
+        self._parser = httptools.HttpResponseParser(self)
         self._answer: Answer | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._patience = Deadline(loop, self._time_is_up)
@@ -111,7 +111,6 @@ class Connection(asyncio.Protocol):
         """
         is_first = self._answer is None
         self._answer = answer = Answer()
-        self._parser = httptools.HttpResponseParser(self)
         if self._closed:
             answer.error = _died()
         else:

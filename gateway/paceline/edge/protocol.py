@@ -70,7 +70,7 @@ class HttpConnection(asyncio.Protocol):
         self._keep_alive_s = config.timeout_keep_alive
         self._server_state = server_state
         self._head = bytearray()
-        self._parser: Any = None  # of the request under way
+        self._parser = httptools.HttpRequestParser(self)
         self._client: Client | None = None
         self._patience = Deadline(loop, self._waited)  # with what is still to come from the client
         self._stalled_s = stalled_s
@@ -150,13 +150,10 @@ class HttpConnection(asyncio.Protocol):
 
     def _begin(self, head: bytes, rest: bytes) -> None:
         self._patience.off()
-        self._parser = httptools.HttpRequestParser(self)
         self._url = b""
         self._headers: Headers = []
         self._client = None
-        self._feed(_UPGRADE.sub(b"", head))
-        if rest and self._client is not None and not self._closing:
-            self.data_received(rest)
+        self._feed(_UPGRADE.sub(b"", head) + rest)
 
     def _feed(self, data: bytes) -> None:
         try:
