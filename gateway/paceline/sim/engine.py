@@ -182,7 +182,8 @@ class Engine:
             generation.draft = generation.drafter.draft(upcoming, limit)
 
     def _count(self, generation: Generation, draft: Draft | None, num_tokens: int) -> None:
-        self.counters.generation_tokens += num_tokens
+        if not generation.pooled:
+            self.counters.generation_tokens += num_tokens
         if draft is not None:
             generation.spec.add(draft)
             self.counters.spec.add(draft)

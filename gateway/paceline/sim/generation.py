@@ -16,7 +16,8 @@ class Generation:
     `computed` of its tokens have their keys and values in the cache, which takes `blocks` blocks.
     `draft` is checked in its next pass. `max_draft_tokens` is its own limit on that
     (`vllm_xargs.paceline_k` where a scheduler class honours it). A held sequence keeps its place
-    among the running and makes no progress.
+    among the running and makes no progress. A pooled one is computed and writes nothing: the one
+    token of its script stands for the vector, and is counted nowhere.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Generation:
     draft: Draft | None = None
     started_s: float | None = None  # when its first pass began, by the engine's clock
     held: bool = False
+    pooled: bool = False
 
     def __post_init__(self) -> None:
         if self.num_prompt_tokens < 1:

@@ -175,3 +175,9 @@ def _prolonged(text: str, workload: Workload, rng: random.Random, at_least: int)
         parts.append(more)
         count += len(tokenize(more)) + 2
     return "\n\n".join(parts)
+
+
+def dictate(rng: random.Random, num_tokens: int) -> str:
+    """About so many tokens of prose, as somebody may have spoken them: no layout, whole words."""
+    text = _prolonged("", Workload.CHAT, rng, num_tokens)
+    return "".join(tokenize(" ".join(text.split()))[:num_tokens])

@@ -1,8 +1,8 @@
 """`paceline sim-worker`: a process that speaks vLLM's HTTP API with simulated speculation.
 
-The engine, the drafts and the text come from `paceline.sim`; here are the wire formats, real time,
-and faults on demand. Bodies and streams imitate vLLM 0.32, error texts included, as recorded from a
-real one. Start reading at `app.py`.
+The engine, the drafts and the text come from `paceline.sim`; here are the wire formats (`dialects`,
+one an endpoint), real time, and faults on demand. Bodies and streams imitate vLLM 0.32, error texts
+included, as recorded from a real one. Start reading at `app.py`.
 
     app = create_sim_worker(SimWorkerOptions(speculation=parse_speculation('{"method": …}')))
 

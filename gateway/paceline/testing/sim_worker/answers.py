@@ -13,23 +13,16 @@ from dataclasses import dataclass
 
 from starlette.types import Receive, Send
 
-from paceline.sim.counters import SpecCounts
 from paceline.sim.generation import Generation, Pass
-from paceline.testing.sim_worker.events import (
-    DONE,
-    KEEP_ALIVE,
-    Envelope,
-    EventWriter,
-    Piece,
-    whole_answer,
-)
 from paceline.testing.sim_worker.faults import Fault, FaultKind, RequestFaults
 from paceline.testing.sim_worker.pacing import EnginePacer, Mailbox
 from paceline.testing.sim_worker.progress import Progress
 from paceline.testing.sim_worker.refusals import Refusal
-from paceline.testing.sim_worker.responses import EventStream, send_json, send_refusal
-from paceline.testing.sim_worker.times import RequestTimes
+from paceline.testing.sim_worker.requests import GenerateRequest
+from paceline.testing.sim_worker.sending import EventStream, send_json
+from paceline.testing.sim_worker.writers import AnswerWriter, Ending, Piece
 
+KEEP_ALIVE = b": keep-alive\n\n"
 FLUSH_S = 0.02  # for what was written last to reach the socket before it is cut
 
 
@@ -45,7 +38,8 @@ class WentDown(CutOff):
 class Exchange:
     """A request that was admitted, and the ways to its client."""
 
-    envelope: Envelope
+    request: GenerateRequest
+    writer: AnswerWriter
     generations: Sequence[Generation]
     faults: RequestFaults
     reports_spec: bool
@@ -55,22 +49,24 @@ class Exchange:
     abort: Callable[[], object]  # cut the connection
     exit_process: Callable[[], object]
 
-    @property
-    def spec(self) -> SpecCounts | None:
-        """What the answer says about drafts: nothing when there are several sequences."""
+    def ending(self, mailbox: Mailbox) -> Ending:
+        """What is known at the end; of drafts and times nothing when there are several sequences,
+        since they would be those of one."""
         alone = len(self.generations) == 1
-        return self.generations[0].spec if alone and self.reports_spec else None
-
-    def times(self, mailbox: Mailbox) -> RequestTimes | None:
-        """What the answer says about time, under the same condition."""
-        alone = len(self.generations) == 1
-        return mailbox.times if alone and self.reports_times else None
+        return Ending(
+            completion_tokens=sum(generation.emitted for generation in self.generations),
+            spec=self.generations[0].spec if alone and self.reports_spec else None,
+            times=mailbox.times if alone and self.reports_times else None,
+        )
 
 
 async def answer(exchange: Exchange, pacer: EnginePacer) -> None:
-    """Serve the request to its end, or to where a fault or the client ends it."""
+    """Serve the request to its end, or to where a fault or the client ends it.
+
+    Raises Refusal for an answer that is to be an error and has not begun.
+    """
     mailbox = Mailbox()
-    respond = _stream if exchange.envelope.request.stream else _whole
+    respond = _stream if exchange.request.stream else _whole
     try:
         with pacer.serving(exchange.generations, mailbox):
             async with _watching(exchange.receive, mailbox):
@@ -82,24 +78,27 @@ async def answer(exchange: Exchange, pacer: EnginePacer) -> None:
 
 
 async def _stream(exchange: Exchange, mailbox: Mailbox) -> None:
-    writer = EventWriter(exchange.envelope)
+    writer = exchange.writer
     stream = EventStream(exchange.send, zipped=exchange.faults.gzip)
     await stream.begin()
+    if preamble := writer.preamble():
+        await stream.write(preamble)
     try:
-        await _write_pieces(exchange, mailbox, writer, stream)
-        if exchange.envelope.request.include_usage:
-            total = sum(generation.emitted for generation in exchange.generations)
-            times = exchange.times(mailbox)
-            await stream.write(writer.usage(total, exchange.spec, times))
+        await _write_pieces(exchange, mailbox, stream)
+        last: bytes | None = writer.closing(exchange.ending(mailbox))
     except Refusal as refusal:
-        await stream.write(refusal.as_event())
-    await stream.write(DONE)
+        last = writer.failure(refusal)
+    if last is None:
+        await asyncio.sleep(FLUSH_S)
+        exchange.abort()
+        raise CutOff("an error for which the dialect has no event")
+    await stream.write(last)
     await stream.end()
 
 
-async def _write_pieces(
-    exchange: Exchange, mailbox: Mailbox, writer: EventWriter, stream: EventStream
-) -> None:
+async def _write_pieces(exchange: Exchange, mailbox: Mailbox, stream: EventStream) -> None:
+    writer = exchange.writer
+
     async def comment() -> None:
         await stream.write(KEEP_ALIVE)
 
@@ -110,7 +109,8 @@ async def _write_pieces(
     opening = writer.opening()
     async with aclosing(_pieces(exchange, mailbox, comment, half_an_event)) as batches:
         async for pieces in batches:
-            await stream.write(opening + b"".join(map(writer.piece, pieces)))
+            if events := opening + b"".join(map(writer.piece, pieces)):
+                await stream.write(events)
             opening = b""
 
 
@@ -118,14 +118,9 @@ async def _whole(exchange: Exchange, mailbox: Mailbox) -> None:
     async def nothing(piece: Piece | None = None) -> None:
         """There is no body yet that a comment or half an event could be part of."""
 
-    try:
-        async with aclosing(_pieces(exchange, mailbox, nothing, nothing)) as batches:
-            pieces = [piece async for batch in batches for piece in batch]
-    except Refusal as refusal:
-        await send_refusal(exchange.send, refusal)
-        return
-    times = exchange.times(mailbox)
-    body = whole_answer(exchange.envelope, _joined(pieces), exchange.spec, times)
+    async with aclosing(_pieces(exchange, mailbox, nothing, nothing)) as batches:
+        pieces = [piece async for batch in batches for piece in batch]
+    body = exchange.writer.whole(_joined(pieces), exchange.ending(mailbox))
     await send_json(exchange.send, 200, body, zipped=exchange.faults.gzip)
 
 
@@ -148,11 +143,11 @@ async def _pieces(
 
     Raises Refusal where an error strikes, CutOff where the answer breaks off.
     """
-    if exchange.envelope.request.late_refusal is not None:
-        raise exchange.envelope.request.late_refusal
+    if exchange.request.late_refusal is not None:
+        raise exchange.request.late_refusal
     fault = exchange.faults.striking
     progress = Progress(exchange.generations, limit=fault.at_token if fault else None)
-    batch = _Batch(exchange.envelope.request.stream_interval)
+    batch = _Batch(exchange.request.stream_interval)
     while not progress.finished:
         if fault is not None and progress.at_limit:
             if fault.mid_event:

@@ -21,6 +21,10 @@ as a new process would be, its counters at zero.
 counts the tokens of the request that have been sent when it strikes: 0 is after the status line and
 before the first event, as when vLLM's queue limit is hit late. A fault whose token is never reached
 does not strike.
+
+Requests are those of every endpoint in `dialects`. What an `error_event` comes to is the dialect's
+affair: `/v1/messages` turns it into vLLM's `internal_error`, `/v1/responses` has no such event and
+is cut. A `body` in the dialect's own shape, with a `type`, goes out there as it is.
 """
 
 from __future__ import annotations

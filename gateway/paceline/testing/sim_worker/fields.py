@@ -1,4 +1,4 @@
-"""The JSON body of a request, and typed looks at its fields with the schema's refusals.
+"""The body of a request: its bytes, its JSON, and typed looks at fields with the schema's refusals.
 
 Unlike vLLM's schema this one does not convert: `"1"` is no number here.
 """
@@ -10,9 +10,33 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.testing.sim_worker.refusals import bad_shape, bad_value, unsupported_media_type
+from starlette.types import Receive
+
+from paceline.testing.sim_worker.refusals import (
+    Refusal,
+    bad_shape,
+    bad_value,
+    unsupported_media_type,
+)
+
+MAX_BODY_BYTES = 64 * 1024 * 1024
 
 Body = Mapping[str, Any]
+
+
+async def read_bytes(receive: Receive) -> bytes:
+    """The whole body. Raises Refusal for one that is too large."""
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refusal(400, {"detail": "the client left before its body was whole"})
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY_BYTES:
+            raise Refusal(413, {"detail": "Request Entity Too Large"})
+        if not message.get("more_body", False):
+            return b"".join(parts)
 
 
 def read_body(content_type: str, body: bytes) -> Body:

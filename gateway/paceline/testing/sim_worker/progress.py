@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.sim.generation import Generation, Pass
-from paceline.testing.sim_worker.events import Piece
+from paceline.testing.sim_worker.writers import Piece
 
 
 class Progress:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.core.types import Turn
 from paceline.sim.words import render_chat, token_id, tokenize
 from paceline.testing.sim_worker.refusals import bad_shape, bad_value
+from paceline.testing.sim_worker.tools import Tool, markup_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +28,25 @@ class Prompt:
         return list(self.given_ids or map(token_id, self.tokens))
 
 
-def chat_prompt(messages: object) -> Prompt:
-    """`messages` in the chat template. Raises Refusal."""
+def chat_prompt(messages: object, tools: Sequence[Tool] = ()) -> Prompt:
+    """`messages` in the chat template, after the tools on offer. Raises Refusal."""
     turns = _turns(messages)
-    return Prompt(turns=turns, tokens=tuple(tokenize(render_chat(turns))))
+    rendered = render_chat(turns if not tools else (_offer(tools), *turns))
+    return Prompt(turns=turns, tokens=tuple(tokenize(rendered)))
+
+
+def _offer(tools: Sequence[Tool]) -> Turn:
+    """The tools as templates for Hermes and Qwen models list them: a line of JSON each."""
+    lines = "\n".join(json.dumps(tool.as_json(), ensure_ascii=False) for tool in tools)
+    return Turn(role="system", text=_clean(f"<tools>\n{lines}\n</tools>"))
 
 
 def _turns(messages: object) -> tuple[Turn, ...]:
     if not isinstance(messages, list):
         raise bad_shape("list_type", "body.messages", "Input should be a valid list", messages)
     if not messages:
-        raise bad_value("messages must not be empty.")
+        text = "Cannot apply chat template to an empty conversation. Provide at least one message."
+        raise bad_value(text)
     return tuple(_turn(i, message) for i, message in enumerate(messages))
 
 
@@ -45,7 +56,9 @@ def _turn(i: int, message: object) -> Turn:
         raise bad_shape("dict_type", where, "Input should be a valid dictionary", message)
     if not isinstance(message.get("role"), str):
         raise bad_shape("missing", f"{where}.role", "Field required", message)
-    return Turn(role=_clean(message["role"]), text=_content(message.get("content"), where))
+    said = _content(message.get("content"), where)
+    text = "\n".join(filter(None, (said, *map(_clean, markup_of(message.get("tool_calls"))))))
+    return Turn(role=_clean(message["role"]), text=text)
 
 
 def _content(content: object, where: str) -> str:
@@ -66,7 +79,7 @@ def _part(part: object, where: str) -> str:
     if isinstance(part, dict) and isinstance(part.get("text"), str):
         return _clean(part["text"])
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind in ("image_url", "input_audio", "video_url", "audio_url"):
+    if kind in ("image_url", "input_image", "input_audio", "video_url", "audio_url"):
         medium = str(kind).removeprefix("input_").removesuffix("_url")
         raise bad_value(f"At most 0 {medium}(s) may be provided in one prompt.")
     raise bad_shape("dict_type", where, "Input should be a valid dictionary", part)

@@ -1,47 +1,58 @@
-"""Request bodies → `GenerateRequest`, refusing what vLLM refuses, in its order.
+"""What a body of any generating endpoint comes to, and the checks that they share.
 
-Unknown fields are ignored, as in vLLM. So are, here, tools, response formats and the sampling
-parameters, apart from their ranges: the text does not depend on them.
+Unknown fields are ignored, as in vLLM. So are, here, the sampling parameters, apart from their
+ranges: the text does not depend on them. `dialects` read the bodies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from paceline.sim.writer import Writing
 from paceline.testing.sim_worker import refusals
-from paceline.testing.sim_worker.fields import Body, flag, integer, number, require
+from paceline.testing.sim_worker.fields import Body, flag, integer, number
 from paceline.testing.sim_worker.options import SimWorkerOptions
-from paceline.testing.sim_worker.prompts import Prompt, chat_prompt, text_prompts
+from paceline.testing.sim_worker.prompts import Prompt
 from paceline.testing.sim_worker.refusals import Refusal, bad_shape, bad_value
+from paceline.testing.sim_worker.tools import ToolCall
 
 MAX_SEQUENCES = 256  # of one request: prompts times n
 MAX_TOP_LOGPROBS = 20
-DEFAULT_COMPLETION_TOKENS = 16  # vLLM's default for /v1/completions
 _GREEDY = 1e-5  # temperatures below are greedy, which ignores min_p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateRequest:
-    """One accepted body. `late_refusal` is what vLLM notices only after a stream has begun."""
+    """One accepted body. `late_refusal` is what vLLM notices only after a stream has begun.
 
-    chat: bool
+    `given` is what the model writes where that does not follow from the conversation alone: a tool
+    call (which `tool_call` takes apart), structured output, a transcript. `pooled` requests are for
+    vectors, not for text. `told` is what of the body the answer repeats or depends on, in the
+    dialect's own terms.
+    """
+
     prompts: tuple[Prompt, ...]
-    n: int
+    n: int = 1
     max_tokens: int
-    min_tokens: int
-    stop: tuple[str, ...]
-    keep_stop: bool
-    ignore_eos: bool
-    seed: int | None
-    stream: bool
-    include_usage: bool
-    continuous_usage: bool
-    return_token_ids: bool
-    top_logprobs: int | None
-    stream_interval: int
-    max_draft_tokens: int | None
-    late_refusal: Refusal | None
+    min_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    keep_stop: bool = False
+    ignore_eos: bool = False
+    seed: int | None = None
+    stream: bool = False
+    include_usage: bool = False
+    continuous_usage: bool = False
+    return_token_ids: bool = False
+    top_logprobs: int | None = None
+    stream_interval: int = 1
+    max_draft_tokens: int | None = None
+    late_refusal: Refusal | None = None
+    given: Writing | None = None
+    tool_call: ToolCall | None = None
+    pooled: bool = False
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def num_sequences(self) -> int:
@@ -52,24 +63,34 @@ class GenerateRequest:
         return sum(len(prompt.tokens) for prompt in self.prompts)
 
 
-def read_request(body: Body, options: SimWorkerOptions, *, chat: bool) -> GenerateRequest:
-    """Raises Refusal with vLLM's status and body."""
-    stream = flag(body, "stream")
-    stream_options = _stream_options(body, stream)
-    require(body, "messages" if chat else "prompt")
-    prompts = (chat_prompt(body["messages"]),) if chat else text_prompts(body["prompt"])
-    _check_model(body, options)
-    param, max_tokens = _max_tokens(body, options, chat=chat)
-    longest = _check_lengths(prompts, options)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many tokens may be written: the field that says so, and its value or the default."""
+
+    param: str
+    max_tokens: int
+
+
+def accepted(
+    body: Body,
+    options: SimWorkerOptions,
+    prompts: Sequence[Prompt],
+    limit: Limit,
+    **own: Any,
+) -> GenerateRequest:
+    """The fields that all bodies share, checked in vLLM's order, and a dialect's `own`.
+
+    `limit` is what `output_limit` says. Raises Refusal with vLLM's status and body.
+    """
+    longest = check_lengths(prompts, options)
     _check_sampling(body)
     n = _count(body, len(prompts))
-    max_tokens = min(max_tokens, options.max_model_len - longest)
+    max_tokens = min(limit.max_tokens, options.max_model_len - longest)
     if max_tokens < 1:
-        raise bad_value(f"max_tokens must be at least 1, got {max_tokens}.", param, max_tokens)
-    usage = bool(stream_options.get("include_usage"))
+        text = f"max_tokens must be at least 1, got {max_tokens}."
+        raise bad_value(text, "max_tokens", max_tokens)
     return GenerateRequest(
-        chat=chat,
-        prompts=prompts,
+        prompts=tuple(prompts),
         n=n,
         max_tokens=max_tokens,
         min_tokens=max(0, integer(body, "min_tokens") or 0),
@@ -77,21 +98,18 @@ def read_request(body: Body, options: SimWorkerOptions, *, chat: bool) -> Genera
         keep_stop=flag(body, "include_stop_str_in_output"),
         ignore_eos=flag(body, "ignore_eos"),
         seed=integer(body, "seed"),
-        stream=stream,
-        include_usage=usage,
-        continuous_usage=usage and bool(stream_options.get("continuous_usage_stats")),
         return_token_ids=flag(body, "return_token_ids"),
-        top_logprobs=_top_logprobs(body, chat=chat),
         stream_interval=max(options.stream_interval, integer(body, "stream_interval") or 1),
         max_draft_tokens=_own_k(body) if options.per_request_k else None,
         late_refusal=_late_refusal(body, options),
+        **own,
     )
 
 
 # --- checks ---------------------------------------------------------------------------------------
 
 
-def _check_model(body: Body, options: SimWorkerOptions) -> None:
+def check_model(body: Body, options: SimWorkerOptions) -> None:
     asked = body.get("model")
     if asked is None or asked == "":
         return
@@ -101,7 +119,8 @@ def _check_model(body: Body, options: SimWorkerOptions) -> None:
         raise refusals.unknown_model(asked, options.model)
 
 
-def _check_lengths(prompts: Sequence[Prompt], options: SimWorkerOptions) -> int:
+def check_lengths(prompts: Sequence[Prompt], options: SimWorkerOptions) -> int:
+    """The longest prompt's tokens. Raises Refusal if they are too many."""
     longest = max(prompts, key=lambda prompt: len(prompt.tokens))
     length, limit = len(longest.tokens), options.max_model_len
     if length > limit:
@@ -110,17 +129,14 @@ def _check_lengths(prompts: Sequence[Prompt], options: SimWorkerOptions) -> int:
     return length
 
 
-def _max_tokens(body: Body, options: SimWorkerOptions, *, chat: bool) -> tuple[str, int]:
-    """The field that limits the output, and its value or vLLM's default."""
-    newer = chat and body.get("max_completion_tokens") is not None
-    param = "max_completion_tokens" if newer else "max_tokens"
-    default = options.max_model_len if chat else DEFAULT_COMPLETION_TOKENS
+def output_limit(body: Body, options: SimWorkerOptions, param: str, default: int) -> Limit:
+    """The value of `param`, or the default. Raises Refusal where no model is that long."""
     value = integer(body, param)
     if value is None:
-        return param, default
+        return Limit(param=param, max_tokens=default)
     if value > options.max_model_len:
         raise refusals.too_many_output_tokens(param, value, options.max_model_len)
-    return param, value
+    return Limit(param=param, max_tokens=value)
 
 
 def _check_sampling(body: Body) -> None:
@@ -161,7 +177,8 @@ def _late_refusal(body: Body, options: SimWorkerOptions) -> Refusal | None:
 # --- fields ---------------------------------------------------------------------------------------
 
 
-def _stream_options(body: Body, stream: bool) -> Body:
+def stream_options(body: Body, stream: bool) -> Body:
+    """Raises Refusal for options of a stream that there is not."""
     given = body.get("stream_options")
     if not given:
         return {}
@@ -192,14 +209,9 @@ def _stop(body: Body) -> tuple[str, ...]:
     return tuple(strings)
 
 
-def _top_logprobs(body: Body, *, chat: bool) -> int | None:
-    """How many alternatives to list with each token; None for no logprobs at all."""
-    if chat:
-        top = (integer(body, "top_logprobs") or 0) if flag(body, "logprobs") else None
-    else:
-        top = integer(body, "logprobs")
+def listed_alternatives(top: int | None, param: str) -> int | None:
+    """How many alternatives to list with each token, if vLLM lists that many. Raises Refusal."""
     if top is not None and not 0 <= top <= MAX_TOP_LOGPROBS:
-        param = "top_logprobs" if chat else "logprobs"
         text = (
             f"Requested sample logprobs of {top}, which is greater than max allowed: "
             f"{MAX_TOP_LOGPROBS}"

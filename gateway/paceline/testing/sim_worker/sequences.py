@@ -11,7 +11,7 @@ from paceline.sim.drafter import drafter_for
 from paceline.sim.generation import Generation
 from paceline.sim.script import Script, make_script
 from paceline.sim.suffix import SuffixIndex
-from paceline.sim.writer import write
+from paceline.sim.writer import Writing, write
 from paceline.testing.sim_worker.options import SimWorkerOptions
 from paceline.testing.sim_worker.prompts import Prompt
 from paceline.testing.sim_worker.requests import GenerateRequest
@@ -39,8 +39,7 @@ def _sequence(
     shared: SuffixIndex | None,
 ) -> Generation:
     rng = _rng(options.seed if request.seed is None else request.seed, prompt, choice)
-    at_least = request.max_tokens if request.ignore_eos else request.min_tokens
-    writing = write(prompt.turns, rng, at_least=min(at_least, request.max_tokens))
+    writing = request.given or _written(request, prompt, rng)
     return Generation(
         key=key,
         num_prompt_tokens=max(1, len(prompt.tokens)),
@@ -55,7 +54,13 @@ def _sequence(
         ),
         max_draft_tokens=request.max_draft_tokens,
         spec=SpecCounts.up_to(options.num_speculative_tokens),
+        pooled=request.pooled,
     )
+
+
+def _written(request: GenerateRequest, prompt: Prompt, rng: random.Random) -> Writing:
+    at_least = request.max_tokens if request.ignore_eos else request.min_tokens
+    return write(prompt.turns, rng, at_least=min(at_least, request.max_tokens))
 
 
 def _script(text: str, request: GenerateRequest) -> Script:
@@ -64,7 +69,7 @@ def _script(text: str, request: GenerateRequest) -> Script:
         max_tokens=request.max_tokens,
         stop=request.stop,
         keep_stop=request.keep_stop,
-        ends=not request.ignore_eos,
+        ends=request.given is not None or not request.ignore_eos,  # a grammar has its own end
     )
 
 

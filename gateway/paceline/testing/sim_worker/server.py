@@ -67,7 +67,7 @@ async def _end(server: uvicorn.Server, task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
-    for listening in server.servers:
+    for listening in getattr(server, "servers", ()):  # none if the block ended before it began
         listening.close()
     for connection in list(server.server_state.connections):
         connection.transport.abort()
