@@ -24,6 +24,7 @@ from paceline.bench.proxy.cells import (
     IdleMemory,
     Measurement,
 )
+from paceline.bench.proxy.events import NUM_EVENTS, STAMP, StreamEvents
 from paceline.bench.proxy.figures import Results, cpu_us, headline
 from paceline.bench.proxy.limits import stream_counts
 from paceline.bench.proxy.load import Sample
@@ -250,15 +251,15 @@ def test_a_body_too_small_is_refused() -> None:
 
 
 def test_events_are_chunks_of_vllms_size_that_carry_their_time() -> None:
-    events = canned.StreamEvents(7)
-    for index in range(canned.NUM_EVENTS):
+    events = StreamEvents(7)
+    for index in range(NUM_EVENTS):
         size, _, rest = events.chunk(index, 123_456_789).partition(b"\r\n")
         assert len(rest) == int(size, 16) + 2
         event = json.loads(rest.removeprefix(b"data: ").strip())
         assert 200 <= int(size, 16) <= 280
-        assert int(canned.STAMP.search(rest)[1]) == 123_456_789
+        assert int(STAMP.search(rest)[1]) == 123_456_789
         finish = event["choices"][0]["finish_reason"]
-        assert (finish == "stop") == (index == canned.NUM_EVENTS - 1)
+        assert (finish == "stop") == (index == NUM_EVENTS - 1)
     usage = events.usage().partition(b"\r\n")[2].removeprefix(b"data: ")
     assert json.loads(usage)["choices"] == []
 

@@ -16,8 +16,9 @@ from paceline.bench.proxy.targets import Command, launches
 PLAN = Plan(
     cells=(REQUEST_8, STREAM),
     repeats=1,
-    window_s=0.5,
-    warmup_s=0.3,
+    window_s=0.3,
+    warmup_s=0.1,
+    settle_s=0.1,
     slow_cells=(),
     slow_repeats=0,
     idle_counts=(5, 20),

@@ -1,39 +1,15 @@
-"""What the mock worker says, as vLLM 0.32 would write it, and when it said it.
-
-Every event carries the time at which it was sent, as its text. Linux's monotonic clock is one for
-all processes, so whoever receives the event can tell how long it was on its way.
-"""
+"""What the mock worker says but for its events, as vLLM 0.32 would write it."""
 
 from __future__ import annotations
 
-import json
-import re
 from email.utils import formatdate
-from typing import Any
 
 from paceline.bench.proxy.bodies import MODEL
+from paceline.bench.proxy.events import CREATED, SPECULATION, UPSTREAM_MODEL, USAGE, as_json
 from paceline.core.types import Speculation
 from paceline.testing.sim_worker.engines import Engines
 from paceline.testing.sim_worker.info import model_list
 from paceline.testing.sim_worker.options import SimWorkerOptions
-
-UPSTREAM_MODEL = "bench-model"
-NUM_EVENTS = 65
-STAMP = re.compile(rb"@(\d{19})@")
-"""A time of `time.monotonic_ns` in an event's text: always as wide, so that chunks are too."""
-DONE = b"data: [DONE]\n\n"
-
-_CREATED = 1764400000
-_SPECULATION = {
-    "mean_acceptance_length": 2.5,
-    "draft_acceptance_rate": 0.3,
-    "acceptance_histogram": [7, 6, 5, 4, 2, 2],
-    "num_spec_steps": 26,
-    "num_accepted_draft_tokens": 39,
-    "num_draft_tokens": 130,
-    "num_spec_tokens": 5,
-}
-_USAGE = {"prompt_tokens": 120, "total_tokens": 185, "completion_tokens": 65}
 
 
 def response(body: bytes, content_type: str = "application/json", status: str = "200 OK") -> bytes:
@@ -54,11 +30,11 @@ def stream_head() -> bytes:
 
 def completion() -> bytes:
     """A chat completion that was not streamed."""
-    return _json(
+    return as_json(
         {
             "id": "chatcmpl-95305b9488ff408e",
             "object": "chat.completion",
-            "created": _CREATED,
+            "created": CREATED,
             "model": UPSTREAM_MODEL,
             "choices": [
                 {
@@ -73,60 +49,17 @@ def completion() -> bytes:
                     "stop_reason": None,
                 }
             ],
-            "usage": _USAGE,
-            "metrics": {"speculative_decoding": _SPECULATION},
+            "usage": USAGE,
+            "metrics": {"speculative_decoding": SPECULATION},
         }
     )
-
-
-class StreamEvents:
-    """The chunks of one stream. Built once a stream: an event is then three pieces joined."""
-
-    def __init__(self, number: int) -> None:
-        self._open = (
-            b'data: {"id":"chatcmpl-%016x","object":"chat.completion.chunk","created":%d,'
-            b'"model":"%b","choices":['
-        ) % (number, _CREATED, UPSTREAM_MODEL.encode())
-        role = b'{"index":0,"delta":{"role":"assistant","content":"@'
-        text = b'{"index":0,"delta":{"content":"@'
-        close = b'@"},"logprobs":null,"finish_reason":null,"token_ids":null}]}\n\n'
-        stop = (
-            b'@"},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]}\n\n'
-        )
-        self._first = self._around(role, close)
-        self._middle = self._around(text, close)
-        self._last = self._around(text, stop)
-
-    def _around(self, before: bytes, after: bytes) -> tuple[bytes, bytes]:
-        """What comes before and after the time in a chunk of chunked transfer encoding."""
-        size = len(self._open) + len(before) + 19 + len(after)
-        return b"%x\r\n" % size + self._open + before, after + b"\r\n"
-
-    def chunk(self, index: int, now_ns: int) -> bytes:
-        """Event `index` of `NUM_EVENTS`: the role, texts, the finish."""
-        if index == 0:
-            before, after = self._first
-        elif index < NUM_EVENTS - 1:
-            before, after = self._middle
-        else:
-            before, after = self._last
-        return b"%b%019d%b" % (before, now_ns, after)
-
-    def usage(self) -> bytes:
-        metrics = _json({"speculative_decoding": _SPECULATION})
-        event = b'%b],"usage":%b,"system_fingerprint":"vllm-0.32.0-mock","metrics":%b}\n\n'
-        return chunked(event % (self._open, _json(_USAGE), metrics))
-
-
-def chunked(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def models() -> bytes:
     """`/v1/models`: the name that clients use comes first, since smg sees that one alone."""
     names = (MODEL, UPSTREAM_MODEL)
     cards = [model_list(SimWorkerOptions(model=name))["data"][0] for name in names]
-    return _json({"object": "list", "data": cards})
+    return as_json({"object": "list", "data": cards})
 
 
 def metrics() -> bytes:
@@ -134,7 +67,3 @@ def metrics() -> bytes:
     speculation = Speculation(method="ngram", num_speculative_tokens=5)
     options = SimWorkerOptions(model=UPSTREAM_MODEL, speculation=speculation)
     return Engines(options).metrics.exposition()
-
-
-def _json(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()

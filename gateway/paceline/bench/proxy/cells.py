@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from paceline.bench.proxy.canned import NUM_EVENTS
+from paceline.bench.proxy.events import NUM_EVENTS
 from paceline.bench.proxy.load import Sample
 from paceline.bench.proxy.mock import INTERVAL_S
 

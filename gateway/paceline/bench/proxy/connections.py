@@ -10,7 +10,7 @@ from typing import cast
 
 import httptools
 
-from paceline.bench.proxy.canned import NUM_EVENTS, STAMP
+from paceline.bench.proxy.events import NUM_EVENTS, STAMP
 
 EVENT_END = b"\n\n"
 

@@ -17,13 +17,12 @@ import uvloop
 
 from paceline.bench import process_tree
 from paceline.bench.proxy.bodies import chat_body, http_request
-from paceline.bench.proxy.canned import STAMP
+from paceline.bench.proxy.events import STAMP
 from paceline.bench.proxy.limits import raise_descriptor_limit
 
 OPENING = 32
 """Streams being opened at the same time."""
 ANSWER_S = 30.0
-SETTLE_S = 1.0
 BODY_BYTES = 512
 
 
@@ -32,6 +31,7 @@ class IdleSpec:
     port: int
     counts: tuple[int, ...]  # how many streams to read the memory at, ascending
     proxy_pid: int
+    settle_s: float = 1.0
 
 
 class IdleStream(asyncio.Protocol):
@@ -84,7 +84,7 @@ async def measure(spec: IdleSpec) -> list[tuple[int, int]]:
         async with asyncio.TaskGroup() as group:
             for number in range(len(streams), count):
                 group.create_task(open_one(number))
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(spec.settle_s)
         if lost := sum(stream.transport.is_closing() for stream in streams):
             raise RuntimeError(f"{lost} of {count} streams were closed")
         readings.append((count, process_tree.rss_bytes(process_tree.tree(spec.proxy_pid))))

@@ -19,7 +19,7 @@ from typing import Any, cast
 import httptools
 import uvloop
 
-from paceline.bench.proxy import canned
+from paceline.bench.proxy import canned, events
 from paceline.bench.proxy.bodies import HOLD
 from paceline.bench.proxy.limits import raise_descriptor_limit
 
@@ -36,7 +36,7 @@ class Answers:
     def __init__(self) -> None:
         self.stream_head = canned.stream_head()
         self.completion = canned.response(canned.completion())
-        self.done = canned.chunked(canned.DONE)
+        self.done = events.chunked(events.DONE)
         self.numbers = itertools.count(1)
         self.by_path = {
             b"/health": canned.response(b""),
@@ -86,7 +86,7 @@ class Worker(asyncio.Protocol):
         elif ASKS_STREAM.search(body) is None:
             self._transport.write(answers.completion)
         elif _HOLD in body:
-            first = canned.StreamEvents(next(answers.numbers)).chunk(0, time.monotonic_ns())
+            first = events.StreamEvents(next(answers.numbers)).chunk(0, time.monotonic_ns())
             self._transport.write(answers.stream_head + first)
         else:
             usage = ASKS_USAGE.search(body) is not None
@@ -112,7 +112,7 @@ class Stream:
         self._loop = loop
         self._answers = answers
         self._usage = usage
-        self._events = canned.StreamEvents(next(answers.numbers))
+        self._events = events.StreamEvents(next(answers.numbers))
         self._index = 0
         self._due_s = loop.time()
         transport.write(answers.stream_head)
@@ -121,7 +121,7 @@ class Stream:
     def _tick(self) -> None:
         self._transport.write(self._events.chunk(self._index, time.monotonic_ns()))
         self._index += 1
-        if self._index < canned.NUM_EVENTS:
+        if self._index < events.NUM_EVENTS:
             self._due_s += INTERVAL_S
             self._handle: Any = self._loop.call_at(self._due_s, self._tick)
             return

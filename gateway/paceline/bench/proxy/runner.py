@@ -57,6 +57,7 @@ class Plan:
     idle_counts: tuple[int, ...]
     probe_s: float = 1.5
     warmup_s: float = 0.8
+    settle_s: float = 1.0
     rates: Mapping[str, float] | None = None
     """By the kind of cell; None: found out."""
 
@@ -216,7 +217,12 @@ def measure_memory(
                 running(name, launch, mock, folder, console) as target,
             ):
                 assert target.pid is not None
-                spec = IdleSpec(port=target.port, counts=plan.idle_counts, proxy_pid=target.pid)
+                spec = IdleSpec(
+                    port=target.port,
+                    counts=plan.idle_counts,
+                    proxy_pid=target.pid,
+                    settle_s=plan.settle_s,
+                )
                 readings = run_module("idle", asdict(spec), folder, 180.0)
         except NotStarted as error:
             _leave_out(name, error, missing, console)
