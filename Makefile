@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -46,6 +46,9 @@ bench-planner: $(READY)  ## the step-time model beside published figures, a seco
 
 bench-sim-worker: $(READY)  ## how punctual one simulated worker is with 300 streams, half a minute
 	@$(BIN)/python -m paceline.bench.sim_worker
+
+bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (ARGS=--quick: 3)
+	@$(BIN)/python -m paceline.bench.proxy $(ARGS)
 
 bench-smoothing: $(READY)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
 	@$(BIN)/python -m paceline.bench.smoothing

@@ -7,20 +7,17 @@ wrong.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
-from paceline.bench import points
+from paceline.bench import points, results
 from paceline.bench.cpu_engine import NGRAM, tokens_per_s
 from paceline.bench.points import Run, Setup
 from paceline.sim.cost import PassCosts, arithmetic_intensity, pass_costs, ridge_flop_per_byte
 from paceline.sim.hardware import H100, HARDWARE, LLAMA_31_8B, QWEN3_30B_A3B
 
 CONTEXT = 500  # tokens of context of a conversation in MT-bench, an estimate; 0.02 ms a pass
-RESULTS = Path("bench-results")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,11 +314,8 @@ def main() -> int:
     """Print the table, write bench-results/planner.json; 1 if something is out of tolerance."""
     all_rows = rows()
     figures = headline(all_rows)
-    RESULTS.mkdir(exist_ok=True)
     shown = [{**asdict(row), "error": row.error, "holds": row.holds} for row in all_rows]
-    text = json.dumps({"headline": figures, "rows": shown}, indent=1)
-    (RESULTS / "planner.json").write_text(text + "\n", encoding="utf-8")
-    (RESULTS / "planner.txt").write_text(table(all_rows) + "\n", encoding="utf-8")
+    results.write("planner", {"headline": figures, "rows": shown}, table(all_rows))
     summary = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
     sys.stdout.write(f"{table(all_rows)}\n\n{roofline()}\n{summary}\n")
     right = all(row.holds for row in all_rows) and flips(all_rows) and figures["v7_slower"] == 1.0

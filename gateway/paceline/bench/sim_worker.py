@@ -14,17 +14,17 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import uvloop
 
+from paceline.bench import process_tree, results
+
 START_S = 30.0
 STREAM_S = 120.0  # by then every stream must have ended
 AIM_S = 0.020
-RESULTS = Path("bench-results")
 SPECULATION = {
     "plain": None,
     "eagle3": {"method": "eagle3", "num_speculative_tokens": 3},
@@ -97,12 +97,7 @@ async def _address(process: asyncio.subprocess.Process) -> tuple[str, int]:
 
 
 def _cpu_s(pid: int) -> float:
-    """User and system time of a process, in seconds; 0.0 where there is no /proc."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return process_tree.cpu_s(process_tree.tree(pid))
 
 
 async def _stream(address: tuple[str, int], number: int, max_tokens: int) -> int:
@@ -159,16 +154,14 @@ def main() -> int:
     parser.add_argument("--streams", type=int, default=300)
     parser.add_argument("--max-tokens", type=int, default=200)
     args = parser.parse_args()
-    results = [uvloop.run(measure(method, args.streams, args.max_tokens)) for method in SPECULATION]
-    headline = {f"lateness_p99_s_{result.method}": result.p99_s for result in results}
-    RESULTS.mkdir(exist_ok=True)
-    rows = [{name: getattr(r, name) for name in Result.__slots__} for r in results]
-    report = json.dumps({"headline": headline, "aim_s": AIM_S, "rows": rows}, indent=1)
-    (RESULTS / "sim-worker.json").write_text(report + "\n", encoding="utf-8")
-    (RESULTS / "sim-worker.txt").write_text(table(results) + "\n", encoding="utf-8")
-    met = all(result.p99_s < AIM_S for result in results)
+    found = [uvloop.run(measure(method, args.streams, args.max_tokens)) for method in SPECULATION]
+    headline = {f"lateness_p99_s_{result.method}": result.p99_s for result in found}
+    rows = [asdict(result) for result in found]
+    report = {"headline": headline, "aim_s": AIM_S, "rows": rows}
+    results.write("sim-worker", report, table(found))
+    met = all(result.p99_s < AIM_S for result in found)
     verdict = "met" if met else "missed"
-    sys.stdout.write(f"{table(results)}\naim: p99 under {AIM_S * 1e3:.0f} ms: {verdict}\n")
+    sys.stdout.write(f"{table(found)}\naim: p99 under {AIM_S * 1e3:.0f} ms: {verdict}\n")
     return 0
 
 

@@ -8,7 +8,7 @@ the same greatest delay and end lag. Fails if what the SDK requires does not hol
 from __future__ import annotations
 
 import argparse
-import json
+import io
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +21,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from paceline.bench import results
 from paceline.bench.optimum import Score, score
 from paceline.bench.pacing_rules import RULES, ours
 from paceline.bench.streams import SPECULATING, RecordedStream, recordings, synthetic
@@ -199,7 +200,7 @@ def main(argv: list[str] | None = None) -> int:
     """0, or 1 if a requirement is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--traces", type=Path, default=Path("tests/data/traces"))
-    parser.add_argument("--out", type=Path, default=Path("bench-results"))
+    parser.add_argument("--out", type=Path, default=results.RESULTS)
     parser.add_argument(
         "--tuning", action="store_true", help="on the streams to tune on, and write nothing"
     )
@@ -211,11 +212,10 @@ def main(argv: list[str] | None = None) -> int:
     console = Console(highlight=False, width=WIDTH)
     _print(console, shown, cost, figures)
     if not args.tuning:
-        args.out.mkdir(exist_ok=True)
-        text = json.dumps(report(classes, scores, cost), indent=1)
-        (args.out / "smoothing.json").write_text(text + "\n")
-        with (args.out / "smoothing.txt").open("w") as file:
-            _print(Console(file=file, width=WIDTH), shown, cost, figures)
+        page = io.StringIO()
+        _print(Console(file=page, width=WIDTH), shown, cost, figures)
+        written = report(classes, scores, cost)
+        results.write("smoothing", written, page.getvalue(), folder=args.out)
     broken = broken_promises(scores, figures)
     for promise in broken:
         console.print(f"NOT MET: {promise}")
