@@ -73,16 +73,19 @@ def read_block(block: bytes) -> tuple[Kind, dict[str, Any]]:
 def ends_nothing(data: bytes) -> bool:
     """Whether `data`, which begins with an event, is whole events that are all of no other kind.
 
-    The look that nearly every read gets, so it is careful rather than exact: it may say no where
-    it could say yes, as for values over several `data:` lines.
+    The look that nearly every read gets, so it is careful rather than exact: it may say no where it
+    could say yes. Yes is for events of one line each, as vLLM writes them, all with one choice that
+    goes on; whatever else there may be, a comment or an end, breaks one of the counts.
     """
+    num_events = data.count(b"\n\n")
     return (
-        data.endswith(b"\n\n")
-        and DONE not in data
-        and not _FINISH.search(data)
-        and not _NO_CHOICES.search(data)
+        data.startswith(b"data: {")
+        and data.endswith(b"\n\n")
+        and data.count(b"data: {") == num_events
+        and data.count(b'"choices":[{') == num_events
+        and data.count(b'"finish_reason"') == num_events
+        and data.count(b'"finish_reason":null') == num_events
         and b"\r" not in data
-        and data.count(b"\ndata:") == data.count(b"\n\ndata:")
     )
 
 

@@ -30,8 +30,6 @@ class ClientGone(Exception):
 class Connection(Protocol):
     """What a client's connection does for a request."""
 
-    @property
-    def writable(self) -> bool: ...
     def write(self, data: bytes) -> None: ...
     def head(self, status: int, headers: Headers) -> bytes: ...
     async def drained(self) -> None: ...
@@ -46,6 +44,7 @@ class Client:
         "_body", "_body_bytes", "_chunked", "_connection", "_has_body", "_head", "_reading_paused",
         "_waiter", "_wants_continue", "answered", "gone", "headers", "http_version", "keep_alive",
         "method", "on_writable", "path", "query", "request_complete", "started", "status", "task",
+        "writable",
     )  # fmt: skip
 
     def __init__(
@@ -71,6 +70,7 @@ class Client:
         self.started = False
         self.answered = False
         self.gone = False
+        self.writable = True  # it reads as fast as we write; `on_writable` when it does so again
         self.status = 0
         self.task: asyncio.Task[None] | None = None  # what serves it, and ends if it leaves
         self.on_writable: Callable[[], None] | None = None
@@ -184,11 +184,6 @@ class Client:
 
     # -- our answer ------------------------------------------------------------------------------
 
-    @property
-    def writable(self) -> bool:
-        """Whether it reads as fast as we write; `on_writable` is called when it does so again."""
-        return self._connection.writable
-
     async def drained(self) -> None:
         """Returns once it has read enough, or has left."""
         await self._connection.drained()
@@ -213,7 +208,10 @@ class Client:
     def write(self, data: bytes) -> None:
         """A piece of the answer's body, or only its head if there is none yet. One system call,
         which costs as much as all else that is done for an event."""
-        self._send(self._framed(data))
+        if self._head or not self._chunked:
+            self._send(self._framed(data))
+        elif data and not self.gone:
+            self._connection.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def finish(self, data: bytes = b"") -> None:
         """The answer's end, with the last of its body."""

@@ -229,7 +229,10 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._break_off(f"a worker's answer is not HTTP ({error})")
         else:
-            if answer.stage < Stage.BODY and answer.num_head_bytes > MAX_HEADER_BYTES:
+            if answer.sink is not None and answer.stage is Stage.BODY:
+                if answer.chunks:
+                    answer.sink.received(answer.take())
+            elif answer.stage < Stage.BODY and answer.num_head_bytes > MAX_HEADER_BYTES:
                 self._break_off("a worker's headers are too long")
             else:
                 self._changed()

@@ -106,12 +106,16 @@ class HttpConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writable = self._writable or self._loop.create_future()
+        if self._client is not None:
+            self._client.writable = False
         self._stalled.within(self._stalled_s)
 
     def resume_writing(self) -> None:
         self._reads_again()
-        if self._client is not None and self._client.on_writable is not None:
-            self._client.on_writable()
+        if self._client is not None:
+            self._client.writable = True
+            if self._client.on_writable is not None:
+                self._client.on_writable()
 
     def _reads_again(self) -> None:
         self._stalled.close()
@@ -246,10 +250,6 @@ class HttpConnection(asyncio.Protocol):
                 self._transport.abort()  # half an answer must not look like one
 
     # -- what a client does ----------------------------------------------------------------------
-
-    @property
-    def writable(self) -> bool:
-        return self._writable is None
 
     def write(self, data: bytes) -> None:
         self._transport.write(data)

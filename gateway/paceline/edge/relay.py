@@ -76,10 +76,15 @@ class Answer:
         self.headers = headers
         self.timeouts = timeouts
         self.now_s = now_s
+        encoding = header(exchange.headers, b"content-encoding")
         try:
-            self._inflater = Inflater(header(exchange.headers, b"content-encoding"))
+            self._inflater = None if encoding is None else Inflater(encoding)
         except LookupError:
             raise WorkerProtocolError("a worker's answer has an unknown encoding") from None
+
+    @property
+    def is_plain(self) -> bool:
+        return self._inflater is None
 
     async def read(self, timeout_s: float) -> bytes:
         """The next plain bytes; empty at the end. Raises TimeoutError, WorkerError."""
@@ -91,6 +96,8 @@ class Answer:
 
     def plain(self, data: bytes) -> bytes:
         """What the worker wrote, whatever it did to it on the way. Raises WorkerProtocolError."""
+        if self._inflater is None:
+            return data
         try:
             return self._inflater.feed(data)
         except (ValueError, TooLong):
@@ -98,7 +105,7 @@ class Answer:
 
     def check_complete(self) -> None:
         """Raises WorkerDied if an encoded answer, ended here, would be cut short."""
-        if not self._inflater.complete:
+        if self._inflater is not None and not self._inflater.complete:
             raise WorkerDied("a worker's compressed answer is cut short")
 
     def learn(self, said: Any) -> None:
@@ -176,6 +183,10 @@ class Stream:
         self._splitter = SseSplitter()
         self._usage_remover = UsageRemover() if remove_usage else None
         self._hints = hints
+        self._straight = (
+            False  # what `passes` may go to the client as it is: we stand between events
+        )
+        self._passes = dialect.passes
         self._done = False
         self._held: list[bytes] = []  # until the status line has gone out
         self._rejection: tuple[int, bytes] | None = None  # an error in the first event's place
@@ -266,17 +277,10 @@ class Stream:
         self._answer.exchange.pipe(self)
 
     def received(self, data: bytes) -> None:
-        if self._done:  # what still comes is not the client's
-            return
-        try:
-            plain = self._answer.plain(data)
-            if self._may_pass(plain):
-                self._client.write(plain)
-            else:
-                self._forward(self._split(plain))
-        except WorkerError as error:
-            self._ends(error)
-            return
+        if self._straight and self._passes(data):
+            self._client.write(data)
+        elif not self._done:  # what comes behind the end is not the client's
+            self._look_into(data)
         if self._done:
             return
         if self._client.writable:
@@ -285,14 +289,17 @@ class Stream:
             self._silence.off()
             self._answer.exchange.read_on(False)
 
-    def _may_pass(self, data: bytes) -> bool:
-        """Whether `data` is whole events with nothing in them for us to do, as most reads are."""
-        return (
-            self._splitter.is_empty
+    def _look_into(self, data: bytes) -> None:
+        try:
+            self._forward(self._split(self._answer.plain(data)))
+        except WorkerError as error:
+            self._ends(error)
+        self._straight = (
+            self._answer.is_plain
             and self._answer.record.first_event_s is not None
             and self._hints is None
-            and not self._holding
-            and self._dialect.passes(data)
+            and self._splitter.is_empty
+            and not (self._holding or self._done)
         )
 
     def ended(self, error: WorkerError | None) -> None:
