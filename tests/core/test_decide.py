@@ -93,7 +93,7 @@ def test_a_rule_sends_edits_where_lookup_drafts_well() -> None:
     decision = decided(request(EDIT), EDITS)
     assert decision.classification.workload is Workload.EDIT
     assert (decision.pool, decision.reason, decision.rule) == ("ngram", Reason.RULE, "edits")
-    assert decision.rules == (RuleVerdict(rule="edits", why_not=None),)
+    assert decision.rules == (RuleVerdict(rule="edits", obstacle=None),)
 
 
 def test_a_rule_that_does_not_match_says_why() -> None:

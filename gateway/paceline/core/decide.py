@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from paceline.core.balance import pick_worker
 from paceline.core.classify import classify
@@ -105,7 +106,12 @@ def _verdict(pool: PoolSnapshot, refused: str | None, outcome: RuleOutcome) -> P
         refused = f"forbidden by rule {outcome.rule}"
     if refused is None and not pool.is_up:
         refused = "all its workers are down"
-    return PoolVerdict(pool=pool.name, refused=refused)
+    return _allowed(pool.name) if refused is None else PoolVerdict(pool=pool.name, refused=refused)
+
+
+@cache
+def _allowed(pool: str) -> PoolVerdict:
+    return PoolVerdict(pool=pool, refused=None)
 
 
 def _nobody_can(model: ModelSnapshot, refused: dict[str, str | None]) -> str:

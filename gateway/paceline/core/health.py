@@ -54,6 +54,17 @@ class Health:
         self._trial_under_way = False
         self._returned_s: float | None = None
 
+    @property
+    def is_well(self) -> bool:
+        """Up, with nothing to remember against it: then what goes well changes nothing."""
+        return (
+            self._reachable
+            and self._open_until_s is None
+            and self._returned_s is None
+            and not self._failed_requests
+            and not self._num_openings
+        )
+
     # -- what is seen of it ----------------------------------------------------------------------
 
     def probe_succeeded(self, now_s: float) -> None:

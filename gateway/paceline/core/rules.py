@@ -161,9 +161,9 @@ def apply_rules(
     """
     verdicts: list[RuleVerdict] = []
     for rule in rules:
-        why_not = _mismatch(rule, known, caller) or _obstacle(rule.then, allowed)
-        verdicts.append(RuleVerdict(rule=rule.name, why_not=why_not))
-        if why_not is None:
+        obstacle = _mismatch(rule, known, caller) or _obstacle(rule.then, allowed)
+        verdicts.append(RuleVerdict(rule=rule.name, obstacle=obstacle))
+        if obstacle is None:
             return RuleOutcome(
                 rule=rule.name,
                 pool=_chosen_pool(rule, caller, allowed),
@@ -173,11 +173,22 @@ def apply_rules(
     return RuleOutcome(verdicts=tuple(verdicts))
 
 
-def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Mismatch:
+    """A condition that did not hold, and what the request has in its place."""
+
+    condition: Condition
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.condition}, but it is {_said(self.value)}"
+
+
+def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> _Mismatch | None:
     for condition in rule.when:
         value = _value(condition, known, caller)
         if _matches(condition, value) == condition.negate:
-            return f"{condition}, but it is {_said(value)}"
+            return _Mismatch(condition, value)
     return None
 
 

@@ -221,10 +221,15 @@ class PoolVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleVerdict:
-    """One rule's part: `why_not` is None for the rule that won."""
+    """One rule's part. `obstacle` is what stood in its way, None for the rule that won; it is put
+    into words only when asked, which most requests' are not."""
 
     rule: str
-    why_not: str | None
+    obstacle: object | None
+
+    @property
+    def why_not(self) -> str | None:
+        return None if self.obstacle is None else str(self.obstacle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

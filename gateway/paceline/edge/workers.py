@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import logging
+import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
+from types import TracebackType
 from typing import Any
 
 from paceline.core.health import Health, Standing
@@ -56,31 +57,26 @@ class Worker:
 
     # -- requests --------------------------------------------------------------------------------
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
+    def request(self) -> _InFlight:
         """Counts a request for as long as it lasts, and how it ended, whatever becomes of it."""
+        return _InFlight(self)
+
+    def begins(self) -> None:
         self.in_flight += 1
         self._last_picked = next(self._turns)
         self._health.request_began()
         self._snapshot = None
-        try:
-            yield
-        except WorkerUnavailable as error:
+
+    def ends(self, error: BaseException | None) -> None:
+        self.in_flight -= 1
+        self._snapshot = None
+        if isinstance(error, WorkerUnavailable):
             self._health.unreachable()
             self._noted(error.message)
-            raise
-        except WorkerBusy:
-            self._health.request_said_nothing()
-            raise
-        except WorkerError as error:
+        elif isinstance(error, WorkerError) and not isinstance(error, WorkerBusy):
             self.failed(error.message)
-            raise
-        except BaseException:
+        elif error is not None:
             self._health.request_said_nothing()
-            raise
-        finally:
-            self.in_flight -= 1
-            self._snapshot = None
 
     def answers(self, status: int) -> None:
         """It has begun to answer: enough for a worker on trial."""
@@ -89,13 +85,14 @@ class Worker:
             self._health.request_said_nothing()
         elif status >= 500:
             self.failed(f"it answered {status}")
-        elif self._health.standing(self._now_s()) is not Standing.UP:
+        elif not self._health.is_well and self.standing is not Standing.UP:
             self.succeeded()
 
     def succeeded(self) -> None:
         """Its answer is complete."""
-        self._health.request_succeeded(self._now_s())
-        self._noted("")
+        if not self._health.is_well:
+            self._health.request_succeeded(self._now_s())
+            self._noted("")
 
     def failed(self, why: str) -> None:
         """What it began to answer, or did not, counts against it."""
@@ -176,19 +173,48 @@ class Worker:
             self._was_standing = standing
 
 
+class _InFlight:
+    """One request's place in its worker's count."""
+
+    __slots__ = ("_worker",)
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def __enter__(self) -> None:
+        self._worker.begins()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._worker.ends(error)
+
+
 class Pool:
     def __init__(self, settings: PoolSettings, workers: tuple[Worker, ...]) -> None:
         self.settings = settings
         self.name = settings.name
         self.workers = workers
+        self._snapshot = self._of([])
 
     def snapshot(self, now_s: float, without: Collection[str]) -> PoolSnapshot:
         workers = [worker.snapshot(now_s) for worker in self.workers]
         if without:
-            workers = [
-                replace(worker, up=False, on_trial=False) if worker.url in without else worker
-                for worker in workers
-            ]
+            return self._of(
+                [
+                    replace(worker, up=False, on_trial=False) if worker.url in without else worker
+                    for worker in workers
+                ]
+            )
+        before = self._snapshot.workers
+        if len(before) != len(workers) or not all(map(operator.is_, before, workers)):
+            self._snapshot = self._of(workers)
+        return self._snapshot
+
+    def _of(self, workers: Sequence[WorkerSnapshot]) -> PoolSnapshot:
         return PoolSnapshot(
             name=self.name, speculation=self.settings.speculation, workers=tuple(workers)
         )
