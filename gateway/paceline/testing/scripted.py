@@ -36,12 +36,14 @@ MODELS = b'{"object":"list","data":[{"id":"up","object":"model","max_model_len":
 
 @dataclass
 class Seen:
-    """One request as it arrived, and whether its client left before the answer was complete."""
+    """One request as it arrived, on the worker's how manieth connection, and whether its client
+    left before the answer was complete."""
 
     method: str
     path: str
     headers: list[tuple[str, str]]
     body: bytes
+    connection: int = 0
     client_left: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -74,6 +76,15 @@ class ScriptedWorker:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
+    @property
+    def num_open(self) -> int:
+        """Connections now."""
+        return len(self._connections)
+
+    def play(self, *scripts: Script) -> None:
+        """From now on these, in place of those that are left."""
+        self._scripts = deque(scripts)
+
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[ScriptedWorker]:
         await self.listen()
@@ -97,6 +108,7 @@ class ScriptedWorker:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.num_connections += 1
+        connection = self.num_connections
         self._connections.add(writer)
         task = asyncio.current_task()
         assert task is not None
@@ -107,6 +119,7 @@ class ScriptedWorker:
                 if seen.method == "GET":
                     writer.write(self._routine(seen.path))
                     continue
+                seen.connection = connection
                 self.seen.append(seen)
                 script = self._scripts[0] if len(self._scripts) == 1 else self._scripts.popleft()
                 if not await self._play(script, seen, reader, writer):
