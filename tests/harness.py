@@ -92,6 +92,11 @@ class Served:
     def in_flight(self) -> int:
         return sum(worker.in_flight for worker in self.fleet.workers.values())
 
+    @property
+    def num_buffered_bytes(self) -> int:
+        """What clients' sockets have not taken yet."""
+        return sum(connection.num_unsent_bytes for connection in self.running.connections)
+
     async def metrics(self) -> dict[str, float]:
         """Samples of the admin plane by name and labels, as Prometheus writes them."""
         text = (await self.http.get(f"{self.admin_url}/metrics")).text

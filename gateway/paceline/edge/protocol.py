@@ -254,6 +254,11 @@ class HttpConnection(asyncio.Protocol):
     def writable(self) -> bool:
         return self._writable is None
 
+    @property
+    def num_unsent_bytes(self) -> int:
+        """What was written and the socket has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
     def write(self, data: bytes) -> None:
         self._transport.write(data)
 

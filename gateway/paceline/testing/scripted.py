@@ -71,6 +71,7 @@ class ScriptedWorker:
         self.metrics = b""
         self.models = MODELS
         self.models_status = 200
+        self.reads_bodies = True  # else a script begins at the head of its request
 
     @property
     def url(self) -> str:
@@ -115,7 +116,7 @@ class ScriptedWorker:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
-            while (seen := await _read_request(reader)) is not None:
+            while (seen := await _read_request(reader, self.reads_bodies)) is not None:
                 if seen.method == "GET":
                     writer.write(self._routine(seen.path))
                     continue
@@ -175,7 +176,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
+async def _read_request(reader: asyncio.StreamReader, reads_body: bool) -> Seen | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -185,7 +186,8 @@ async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
     pairs = [line.partition(": ") for line in lines if line]
     headers = [(name, value) for name, _, value in pairs]
     length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
-    return Seen(method, path, headers, await reader.readexactly(length))
+    body = await reader.readexactly(length) if reads_body else b""
+    return Seen(method, path, headers, body)
 
 
 async def _wait_for_end(reader: asyncio.StreamReader) -> None:
