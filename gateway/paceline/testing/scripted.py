@@ -108,6 +108,9 @@ class ScriptedWorker:
             _reset(writer)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None or not self._server.is_serving():  # accepted just before the stop
+            _reset(writer)
+            return
         self.num_connections += 1
         connection = self.num_connections
         self._connections.add(writer)
