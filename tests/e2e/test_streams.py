@@ -1,4 +1,4 @@
-"""Streams through the gateway: the bytes, the status line, the honest end."""
+"""Streams through the gateway: usage that was asked for by us alone, and gates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ USAGE = event(
         },
     }
 )
-REJECTION = {"message": "min_p is not supported", "type": "BadRequestError", "param": None}
 
 
 def events_of(body: bytes) -> list[bytes]:
@@ -75,10 +74,6 @@ async def test_a_finishing_chunk_does_not_wait_for_a_usage_chunk_that_never_come
         async with g.streaming() as response:
             pieces = [piece async for piece in response.aiter_raw()]
     assert pieces == [delta("x", finish="stop"), DONE]
-
-
-TEXT = [delta("one "), delta("two "), delta("three")]
-WHOLE = b"".join(TEXT)
 
 
 async def test_a_speculating_pool_is_passed_over_for_min_p():

@@ -1,4 +1,4 @@
-"""Workers that refuse, die, leave, encode or answer nonsense, before a byte has gone out."""
+"""Workers that refuse, encode, answer nonsense or serve something else, and what probes find."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from paceline.testing.scripted import (
     chunk,
     delta,
     response,
-    stream,
     stream_head,
 )
 
 ANSWER = b'{"choices": [{"index": 0, "message": {"content": "hello"}}]}'
-GOOD = stream(delta("x", finish="stop"), DONE)
 
 
 def refusing_url() -> str:
@@ -137,13 +135,6 @@ async def test_hop_by_hop_headers_and_lengths_are_the_workers_own():
         answer = await g.chat()
     assert answer.headers["content-length"] == str(len(ANSWER))
     assert not {"connection", "x-private", "keep-alive"} & set(answer.headers)
-
-
-# -- clients that leave ------------------------------------------------------------------------
-
-BEFORE_FIRST_TOKEN = [stream_head(), End.HANG]
-BEFORE_HEADERS = [End.HANG]
-MID_STREAM = [stream_head(), chunk(delta("one")), End.HANG]
 
 
 # -- what probes find --------------------------------------------------------------------------
