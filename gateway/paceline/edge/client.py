@@ -49,9 +49,10 @@ class Client:
     """One request, and our answer to it. Header names are in lower case."""
 
     __slots__ = (
-        "_body", "_body_bytes", "_broken", "_chunked", "_connection", "_has_body", "_head", "_reading_paused",
-        "_waiter", "_wants_continue", "answered", "gone", "headers", "http_version", "keep_alive",
-        "method", "on_writable", "path", "query", "request_complete", "started", "status", "task",
+        "_body", "_body_bytes", "_broken", "_chunked", "_connection", "_has_body", "_head",
+        "_reading_paused", "_waiter", "_wants_continue", "answered", "gone", "headers",
+        "http_version", "keep_alive", "method", "on_writable", "path", "query", "request_complete",
+        "started", "status", "task",
     )  # fmt: skip
 
     def __init__(

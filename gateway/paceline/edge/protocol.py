@@ -224,9 +224,7 @@ class HttpConnection(asyncio.Protocol):
             self.refuse(InvalidRequest("the request needs one Host"))
             return
         if b"transfer-encoding" in names and not _is_chunked(version, headers):
-            self.refuse(
-                InvalidRequest("a body may be chunked, and encoded for transfer no further")
-            )
+            self.refuse(InvalidRequest("a body may be chunked, and no more than that"))
             return
         try:
             path, query = _target(self._url)
