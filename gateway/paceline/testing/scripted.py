@@ -66,11 +66,13 @@ class ScriptedWorker:
         self._port = 0
         self._connections: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = asyncio.Event()
         self.seen: list[Seen] = []
         self.num_connections = 0
         self.metrics = b""
         self.models = MODELS
         self.models_status = 200
+        self.routine_pause_s = 0.0  # before a GET is answered
         self.reads_bodies = True  # else a script begins at the head of its request
 
     @property
@@ -97,18 +99,20 @@ class ScriptedWorker:
 
     async def listen(self) -> None:
         """Starts, the second time on the same port as before."""
+        self._stopped.clear()
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
         """As if the process had died: nothing listens, and every connection is reset."""
         assert self._server is not None
+        self._stopped.set()
         self._server.close()
         for writer in self._connections:
             _reset(writer)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._server is None or not self._server.is_serving():  # accepted just before the stop
+        if self._stopped.is_set():  # accepted just before
             _reset(writer)
             return
         self.num_connections += 1
@@ -121,6 +125,8 @@ class ScriptedWorker:
         try:
             while (seen := await _read_request(reader, self.reads_bodies)) is not None:
                 if seen.method == "GET":
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._stopped.wait(), self.routine_pause_s)
                     writer.write(self._routine(seen.path))
                     continue
                 seen.connection = connection
