@@ -43,6 +43,7 @@ def settings(
     auth: Auth | None = None,
     limits: Limits | None = None,
     timeouts: Timeouts | None = None,
+    listen: Listen | None = None,
     admin_key: str | None = None,
     upstream_name: str = "up",
 ) -> Settings:
@@ -56,7 +57,7 @@ def settings(
     )
     return Settings(
         models=(model,),
-        listen=Listen(port=0),
+        listen=listen or Listen(port=0),
         admin=Admin(port=0, key=admin_key),
         auth=auth or Auth(),
         rules=tuple(rules),

@@ -72,7 +72,7 @@ class ScriptedWorker:
         self.metrics = b""
         self.models = MODELS
         self.models_status = 200
-        self.routine_pause_s = 0.0  # before a GET is answered
+        self.routine: Script | None = None  # played for every GET, where one is set
         self.reads_bodies = True  # else a script begins at the head of its request
 
     @property
@@ -125,13 +125,11 @@ class ScriptedWorker:
         try:
             while (seen := await _read_request(reader, self.reads_bodies)) is not None:
                 if seen.method == "GET":
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._stopped.wait(), self.routine_pause_s)
-                    writer.write(self._routine(seen.path))
-                    continue
-                seen.connection = connection
-                self.seen.append(seen)
-                script = self._scripts[0] if len(self._scripts) == 1 else self._scripts.popleft()
+                    script = self.routine or [self._routine(seen.path)]
+                else:
+                    script = self._next_script()
+                    seen.connection = connection
+                    self.seen.append(seen)
                 if not await self._play(script, seen, reader, writer):
                     return
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -139,6 +137,9 @@ class ScriptedWorker:
         finally:
             self._connections.discard(writer)
             writer.close()
+
+    def _next_script(self) -> Script:
+        return self._scripts[0] if len(self._scripts) == 1 else self._scripts.popleft()
 
     def _routine(self, path: str) -> bytes:
         if path == "/v1/models":

@@ -224,7 +224,7 @@ async def test_a_worker_that_died_takes_only_its_own_streams_along():
 async def test_a_silent_worker_holds_up_neither_others_nor_the_metrics(monkeypatch):
     """Its probes wait; those of others do not, and what is asked of all workers has a bound."""
     silent, well = ScriptedWorker(OK), ScriptedWorker(OK)
-    silent.routine_pause_s = 30
+    silent.routine = [End.HANG]
     async with silent.running(), well.running():
         timeouts = Timeouts(first_byte_s=0.1, shutdown_s=1)
         async with gateway(pool("p", silent.url, well.url), timeouts=timeouts) as g:
