@@ -43,6 +43,7 @@ def settings(
     auth: Auth | None = None,
     limits: Limits | None = None,
     timeouts: Timeouts | None = None,
+    listen: Listen | None = None,
     admin_key: str | None = None,
     upstream_name: str = "up",
 ) -> Settings:
@@ -56,7 +57,7 @@ def settings(
     )
     return Settings(
         models=(model,),
-        listen=Listen(port=0),
+        listen=listen or Listen(port=0),
         admin=Admin(port=0, key=admin_key),
         auth=auth or Auth(),
         rules=tuple(rules),
@@ -91,6 +92,11 @@ class Served:
     @property
     def in_flight(self) -> int:
         return sum(worker.in_flight for worker in self.fleet.workers.values())
+
+    @property
+    def num_buffered_bytes(self) -> int:
+        """What clients' sockets have not taken yet."""
+        return sum(connection.num_unsent_bytes for connection in self.running.connections)
 
     async def metrics(self) -> dict[str, float]:
         """Samples of the admin plane by name and labels, as Prometheus writes them."""

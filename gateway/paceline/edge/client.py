@@ -14,7 +14,13 @@ from typing import Protocol
 
 from paceline.edge.encoding import Inflater, TooLong
 from paceline.edge.wire import Headers
-from paceline.errors import InvalidRequest, PayloadTooLarge, RequestTimeout, UnsupportedMediaType
+from paceline.errors import (
+    InvalidRequest,
+    PacelineError,
+    PayloadTooLarge,
+    RequestTimeout,
+    UnsupportedMediaType,
+)
 
 HIGH_WATER_BYTES = 64 * 1024
 """Unread body at which reading from the client pauses."""
@@ -41,10 +47,10 @@ class Client:
     """One request, and our answer to it. Header names are in lower case."""
 
     __slots__ = (
-        "_body", "_body_bytes", "_chunked", "_connection", "_has_body", "_head", "_reading_paused",
-        "_waiter", "_wants_continue", "answered", "gone", "headers", "http_version", "keep_alive",
-        "method", "on_writable", "path", "query", "request_complete", "started", "status", "task",
-        "writable",
+        "_body", "_body_bytes", "_broken", "_chunked", "_connection", "_has_body", "_head",
+        "_reading_paused", "_waiter", "_wants_continue", "answered", "gone", "headers",
+        "http_version", "keep_alive", "method", "on_writable", "path", "query", "request_complete",
+        "started", "status", "task", "writable",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +82,7 @@ class Client:
         self.on_writable: Callable[[], None] | None = None
         self._body: list[bytes] = []
         self._body_bytes = 0
+        self._broken: PacelineError | None = None  # why the rest of its body cannot be read
         self._reading_paused = False
         self._waiter: asyncio.Future[None] | None = None
         self._head = b""  # of the answer, until the first piece of its body goes out with it
@@ -104,6 +111,11 @@ class Client:
 
     def body_ended(self) -> None:
         self.request_complete = True
+        self._wake()
+
+    def breaks(self, why: PacelineError) -> None:
+        """Its body goes on in a way that cannot be read."""
+        self._broken = why
         self._wake()
 
     def leaves(self) -> None:
@@ -157,11 +169,13 @@ class Client:
     async def read(self, timeout_s: float | None = None) -> bytes:
         """What has come of the body, at least a byte of it; empty at its end.
 
-        Raises ClientGone, TimeoutError after `timeout_s` of silence.
+        Raises ClientGone, InvalidRequest, TimeoutError after `timeout_s` of silence.
         """
         while not self._body:
             if self.request_complete:
                 return b""
+            if self._broken is not None:
+                raise self._broken
             if self._wants_continue:
                 self._wants_continue = False
                 self._connection.write(CONTINUE)

@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
         return self._answer
 
     async def start(self, message: Sequence[bytes], timeout_s: float) -> None:
-        """Sends a request and waits for the headers of the answer.
+        """Sends a request and waits for the headers of the answer, `timeout_s` for all of them.
 
         Raises StaleConnection, WorkerDied, WorkerTimeout, WorkerProtocolError.
         """
@@ -116,11 +116,12 @@ class Connection(asyncio.Protocol):
         else:
             assert self._transport is not None
             self._transport.writelines(message)
+        due_s = self._loop.time() + timeout_s
         try:
             while answer.stage < Stage.BODY and answer.error is None:
-                await self._wait(timeout_s)
+                await self._wait(due_s - self._loop.time())
         except TimeoutError:
-            raise WorkerTimeout(f"a worker sent nothing for {timeout_s:g} s") from None
+            raise WorkerTimeout(f"a worker did not answer within {timeout_s:g} s") from None
         if answer.stage < Stage.BODY and answer.error is not None:
             if not is_first and answer.stage is Stage.ASKED:
                 raise StaleConnection(answer.error.message)

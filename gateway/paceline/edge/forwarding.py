@@ -52,14 +52,14 @@ class Forwarder:
             return decide(features, caller, snapshot, self._settings.rules)
 
         first = decided()
+
+        def others() -> bool:
+            """One that is down is none: its failure would take the place of a true answer."""
+            other = decided(first.worker).worker
+            return other != first.worker and self._fleet.workers[other].up
+
         try:
-            await self._ask(
-                request,
-                body,
-                upstream_body,
-                first,
-                others=lambda: decided(first.worker).worker != first.worker,
-            )
+            await self._ask(request, body, upstream_body, first, others=others)
         except RETRYABLE:
             if request.client.started:
                 raise
@@ -81,6 +81,7 @@ class Forwarder:
         there are `others`; WorkerError, if it fails before anything of it went out."""
         record = request.record
         record.decision = decision
+        record.answered_s = record.first_event_s = None  # what is known of a worker asked before
         self._telemetry.decided(decision)
         worker = self._fleet.workers[decision.worker]
         with worker.request():

@@ -158,6 +158,8 @@ class HttpConnection(asyncio.Protocol):
         self._headers: Headers = []
         self._client = None
         self._feed(_UPGRADE.sub(b"", head) + rest)
+        if self._client is None:  # the parser waits for more: HTTP/2's preface goes on
+            self.refuse(InvalidRequest("the request is not valid HTTP"))
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -175,9 +177,16 @@ class HttpConnection(asyncio.Protocol):
             self._transport.close()
 
     def refuse(self, error: PacelineError) -> None:
-        """Answers what is no request; within an answer, cuts the connection instead."""
-        if self._client is not None and not self._client.over:
-            self._client.leaves()
+        """Answers what is no request, once. Of a body it is its handler's to answer; within an
+        answer, the connection is cut instead."""
+        if self._closing:
+            return
+        client = self._client
+        if client is not None and not client.over:
+            if not client.started:
+                client.breaks(error)
+                return
+            client.leaves()
             self._closing = True
             self._transport.abort()
             return
@@ -208,8 +217,15 @@ class HttpConnection(asyncio.Protocol):
         if len(headers) > MAX_HEADERS:
             self.refuse(HeadTooLarge(f"the request has more than {MAX_HEADERS} headers"))
             return
-        if version != "1.0" and [name for name, _ in headers].count(b"host") != 1:
+        if version != "1.1" and version != "1.0":
+            self.refuse(InvalidRequest(f"this is a server of HTTP/1.1, not of {version}"))
+            return
+        names = [name for name, _ in headers]
+        if version != "1.0" and names.count(b"host") != 1:
             self.refuse(InvalidRequest("the request needs one Host"))
+            return
+        if b"transfer-encoding" in names and not _is_chunked(version, headers):
+            self.refuse(InvalidRequest("a body may be chunked, and no more than that"))
             return
         try:
             path, query = _target(self._url)
@@ -251,6 +267,11 @@ class HttpConnection(asyncio.Protocol):
 
     # -- what a client does ----------------------------------------------------------------------
 
+    @property
+    def num_unsent_bytes(self) -> int:
+        """What was written and the socket has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
     def write(self, data: bytes) -> None:
         self._transport.write(data)
 
@@ -286,6 +307,13 @@ class HttpConnection(asyncio.Protocol):
             self._transport.write_eof()
         self._head.clear()
         self._patience.within(LINGER_S)
+
+
+def _is_chunked(version: str, headers: Headers) -> bool:
+    """Whether a transfer encoding is one that every server reads alike: `chunked`, once, and not in
+    HTTP/1.0, which has none (RFC 9112 §6.1)."""
+    given = [value for name, value in headers if name == b"transfer-encoding"]
+    return version != "1.0" and len(given) == 1 and given[0].strip().lower() == b"chunked"
 
 
 def _target(url: bytes) -> tuple[str, bytes]:

@@ -31,12 +31,20 @@ class Refused(WorkerProtocolError):
     """It wants a key, or another one."""
 
 
-async def get(upstream: Upstream, path: str, *, timeout_s: float = ANSWER_S) -> bytes:
-    """The body of a 200. Raises WorkerError for anything else."""
-    exchange = await upstream.send("GET", path, timeout_s=timeout_s)
+async def get(upstream: Upstream, path: str) -> bytes:
+    """The body of a 200, all of it within ANSWER_S. Raises WorkerError for anything else."""
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            return await _get(upstream, path)
+    except TimeoutError:
+        raise WorkerTimeout(f"{path} did not arrive within {ANSWER_S:g} s") from None
+
+
+async def _get(upstream: Upstream, path: str) -> bytes:
+    exchange = await upstream.send("GET", path, timeout_s=ANSWER_S)
     try:
         pieces: list[bytes] = []
-        while data := await exchange.read(timeout_s):
+        while data := await exchange.read(ANSWER_S):
             pieces.append(data)
             if sum(map(len, pieces)) > MAX_ANSWER_BYTES:
                 raise WorkerProtocolError(f"{path} is longer than {MAX_ANSWER_BYTES} bytes")
@@ -45,8 +53,6 @@ async def get(upstream: Upstream, path: str, *, timeout_s: float = ANSWER_S) -> 
         if exchange.status != 200:
             raise WorkerProtocolError(f"{path} answered {exchange.status}")
         return b"".join(pieces)
-    except TimeoutError:
-        raise WorkerTimeout(f"{path} did not arrive within {timeout_s:g} s") from None
     finally:
         exchange.close()
 
@@ -65,21 +71,19 @@ async def watch(worker: Worker, jitter: random.Random) -> None:
 async def probe(worker: Worker) -> None:
     """One look at a worker: is it up, how loaded, and (once) what does it serve."""
     try:
-        async with asyncio.timeout(ANSWER_S * 2):
-            await get(worker.upstream, "/health")
-    except (WorkerError, TimeoutError) as error:
-        worker.probe_failed(str(error) or f"no answer within {ANSWER_S * 2:g} s")
+        await get(worker.upstream, "/health")
+    except WorkerError as error:
+        worker.probe_failed(error.message)
         return
     worker.probe_succeeded()
     try:
-        async with asyncio.timeout(ANSWER_S * 2):
-            text = await get(worker.upstream, "/metrics")
-            worker.report(worker_load(text.decode("utf-8", "replace")))
-            if worker.card is None:
-                worker.serves(_cards(await get(worker.upstream, "/v1/models")))
+        text = await get(worker.upstream, "/metrics")
+        worker.report(worker_load(text.decode("utf-8", "replace")))
+        if worker.card is None:
+            worker.serves(_cards(await get(worker.upstream, "/v1/models")))
     except Refused as error:
         worker.complains(f"{error.message}: is its key right?")
-    except (WorkerError, TimeoutError) as error:  # its load grows stale, and so unknown
+    except WorkerError as error:  # its load grows stale, and so unknown
         log.debug("worker %s says nothing of its load: %s", worker.url, error)
 
 

@@ -12,7 +12,7 @@ import functools
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -91,6 +91,11 @@ class Running:
         self.addresses = addresses
         self._servers = servers
         self._tasks = tasks
+
+    @property
+    def connections(self) -> Collection[HttpConnection]:
+        """Of the data plane's clients, now."""
+        return cast(Collection[HttpConnection], self._servers[0].server_state.connections)
 
     async def started(self) -> None:
         while not all(server.started for server in self._servers):

@@ -26,7 +26,9 @@ _OURS = frozenset(
     ]
 )  # fmt: skip
 """Set anew by us, or true only between the worker and us."""
-_DROPPED = _HOP_BY_HOP | _OURS
+_CREDENTIALS = frozenset([b"authorization", b"x-api-key", b"www-authenticate"])
+"""What a worker that echoes its request would give away."""
+_DROPPED = _HOP_BY_HOP | _OURS | _CREDENTIALS
 _PASSED_UP = frozenset(
     [
         b"traceparent", b"tracestate", b"x-session-id", b"x-data-parallel-rank",

@@ -36,12 +36,14 @@ MODELS = b'{"object":"list","data":[{"id":"up","object":"model","max_model_len":
 
 @dataclass
 class Seen:
-    """One request as it arrived, and whether its client left before the answer was complete."""
+    """One request as it arrived, on the worker's how manieth connection, and whether its client
+    left before the answer was complete."""
 
     method: str
     path: str
     headers: list[tuple[str, str]]
     body: bytes
+    connection: int = 0
     client_left: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -64,15 +66,27 @@ class ScriptedWorker:
         self._port = 0
         self._connections: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = asyncio.Event()
         self.seen: list[Seen] = []
         self.num_connections = 0
         self.metrics = b""
         self.models = MODELS
         self.models_status = 200
+        self.routine: Script | None = None  # played for every GET, where one is set
+        self.reads_bodies = True  # else a script begins at the head of its request
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def num_open(self) -> int:
+        """Connections now."""
+        return len(self._connections)
+
+    def play(self, *scripts: Script) -> None:
+        """From now on these, in place of those that are left."""
+        self._scripts = deque(scripts)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[ScriptedWorker]:
@@ -85,30 +99,37 @@ class ScriptedWorker:
 
     async def listen(self) -> None:
         """Starts, the second time on the same port as before."""
+        self._stopped.clear()
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
         """As if the process had died: nothing listens, and every connection is reset."""
         assert self._server is not None
+        self._stopped.set()
         self._server.close()
         for writer in self._connections:
             _reset(writer)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._stopped.is_set():  # accepted just before
+            _reset(writer)
+            return
         self.num_connections += 1
+        connection = self.num_connections
         self._connections.add(writer)
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
-            while (seen := await _read_request(reader)) is not None:
+            while (seen := await _read_request(reader, self.reads_bodies)) is not None:
                 if seen.method == "GET":
-                    writer.write(self._routine(seen.path))
-                    continue
-                self.seen.append(seen)
-                script = self._scripts[0] if len(self._scripts) == 1 else self._scripts.popleft()
+                    script = self.routine or [self._routine(seen.path)]
+                else:
+                    script = self._next_script()
+                    seen.connection = connection
+                    self.seen.append(seen)
                 if not await self._play(script, seen, reader, writer):
                     return
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -116,6 +137,9 @@ class ScriptedWorker:
         finally:
             self._connections.discard(writer)
             writer.close()
+
+    def _next_script(self) -> Script:
+        return self._scripts[0] if len(self._scripts) == 1 else self._scripts.popleft()
 
     def _routine(self, path: str) -> bytes:
         if path == "/v1/models":
@@ -162,7 +186,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
+async def _read_request(reader: asyncio.StreamReader, reads_body: bool) -> Seen | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -172,7 +196,8 @@ async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
     pairs = [line.partition(": ") for line in lines if line]
     headers = [(name, value) for name, _, value in pairs]
     length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
-    return Seen(method, path, headers, await reader.readexactly(length))
+    body = await reader.readexactly(length) if reads_body else b""
+    return Seen(method, path, headers, body)
 
 
 async def _wait_for_end(reader: asyncio.StreamReader) -> None:

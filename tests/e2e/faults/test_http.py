@@ -224,3 +224,148 @@ async def test_a_flood_of_comments_does_not_hold_the_status():
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert answer.count(b": wait") == 300_000
     assert b"[DONE]" in answer
+
+
+# -- two readings of one request ---------------------------------------------------------------
+
+LENGTHS = [
+    "Content-Length: 6\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: chunked\r\nContent-Length: 6",
+    "Content-Length: 6\r\nContent-Length: 7",
+    "Content-Length: 6\r\nContent-Length: 6",
+    "Content-Length: 6, 7",
+    "Content-Length: +6",
+    "Content-Length: -6",
+    "Content-Length: 0x6",
+    "Content-Length: 6 6",
+    "Content-Length:",
+    "Content-Length: 18446744073709551617",
+    "Content-Length : 6",
+    " Content-Length: 6",
+    "Content-Length\t: 6",
+    "Transfer-Encoding: chunked, identity",
+    "Transfer-Encoding: identity",
+    "Transfer-Encoding: xchunked",
+    "Transfer-Encoding: chunked, chunked",
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+    "Transfer-Encoding : chunked",
+    "Transfer-Encoding:\x0bchunked",
+    "X: y\r\n Transfer-Encoding: chunked",
+    "X: y\r\n\tContent-Length: 6",
+    "X: a\nContent-Length: 6",
+    "X: a\rContent-Length: 6",
+    "X: a\x00b",
+    "X\x00: a",
+    "X y: a",
+    "Upgrade: x\r\n Content-Length: 6",
+    "Content-Length: 6\r\nUpgrade: x\r\n 7: y",
+    "(: a",
+    ": a",
+    "X",
+]
+"""Heads that two servers could read in two ways: a length, or where a header ends."""
+HIDDEN = b"0\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+async def test_a_head_that_can_be_read_in_two_ways_is_refused_once_and_closed(version: str):
+    head = f"POST /v1/chat/completions HTTP/{version}\r\nHost: x\r\nConnection: keep-alive\r\n"
+    async with before([response(ANSWER)]) as (_, g, worker):
+        for lines in LENGTHS:
+            sent = f"{head}Content-Type: application/json\r\n{lines}\r\n\r\n".encode("latin-1")
+            answers = await all_answers(g, sent + HIDDEN)
+            assert answers.startswith(b"HTTP/1.1 400 "), lines
+            assert b"connection: close" in answers, lines
+            assert answers.count(b"HTTP/1.1 ") == 1, lines
+        assert not worker.seen
+
+
+CHUNKS = [
+    b"zz\r\n{}\r\n0\r\n\r\n",
+    b"-2\r\n{}\r\n0\r\n\r\n",
+    b"0x2\r\n{}\r\n0\r\n\r\n",
+    b"2 \r\n{}\r\n0\r\n\r\n",
+    b"\r\n2\r\n{}\r\n0\r\n\r\n",
+    b"ffffffffffffffffff\r\n{}\r\n0\r\n\r\n",
+    b"2\n{}\n0\n\n",
+    b"2\r\n{}xx0\r\n\r\n",
+    b"1\r\n{}\r\n0\r\n\r\n",
+    b"2;a\n=\r\n{}\r\n0\r\n\r\n",
+    b"2\r\n{}\r\n0\r\nContent-Length: 3\r\n\r\n",
+]
+
+
+async def test_a_body_whose_chunks_can_be_read_in_two_ways_is_no_request():
+    head = request(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    async with before([response(ANSWER)]) as (_, g, worker):
+        for chunks in CHUNKS:
+            answers = await all_answers(g, head + chunks + VERSION)
+            assert answers.startswith(b"HTTP/1.1 400 "), chunks
+            assert b"connection: close" in answers, chunks
+            assert answers.count(b"HTTP/1.1 ") == 1, chunks
+        await eventually(lambda: g.in_flight == 0)
+        assert not worker.seen
+
+
+LINES = [
+    b"GET /version HTTP/1.1\nHost: x\n\n",
+    b"GET /version HTTP/1.1\r\nHost: x\n\r\n\r\n",
+    b"GET /version HTTP/1.1\rHost: x\r\r\r\n\r\n",
+    b"GET /ver\x00sion HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /ver sion HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /version HTTP/1.1 \r\nHost: x\r\n\r\n",
+    b"GET /version\r\nHost: x\r\n\r\n",
+    b"GET /version HTTP/2.0\r\nHost: x\r\n\r\n",
+    b"GET /version HTTP/1.12\r\nHost: x\r\n\r\n",
+    b"GET version HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"get /version HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"CONNECT other.example:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+]
+
+
+async def test_a_request_line_that_is_none_is_refused_once_and_closed():
+    async with before([response(ANSWER)]) as (_, g, worker):
+        for line in LINES:
+            answers = await all_answers(g, line + VERSION)
+            assert answers.startswith(b"HTTP/1.1 400 "), line
+            assert answers.count(b"HTTP/1.1 ") == 1, line
+        assert not worker.seen
+
+
+async def test_a_worker_gets_one_length_which_is_ours_however_the_body_came():
+    body = b'{"model":"m","messages":[]}'
+    chunked = request(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    pieces = b"".join(chunk(body[at : at + 5]) for at in range(0, len(body), 5))
+    sendings = [
+        request(body),
+        request(body, "Expect: 100-continue"),
+        chunked + pieces + b"0\r\n\r\n",
+        chunked
+        + chunk(body).replace(b"\r\n", b";ext=1\r\n", 1)
+        + b"0\r\nTrailer: Content-Length: 3\r\n\r\n",
+        chunked.replace(b"Host", b"TE: trailers\r\nHost")
+        + pieces
+        + b"0\r\nHost: other.example\r\n\r\n",
+    ]
+    async with before([response(ANSWER)]) as (_, g, worker):
+        for sent in sendings:
+            assert ANSWER in await all_answers(g, sent)
+    assert len(worker.seen) == len(sendings)
+    for seen in worker.seen:
+        assert seen.body == body.replace(b'"m"', b'"up"')
+        assert seen.header("content-length") == [str(len(seen.body))]
+        assert not seen.header("transfer-encoding") + seen.header("trailer") + seen.header("te")
+
+
+async def all_answers(g: Served, sent: bytes) -> bytes:
+    """What comes back until the connection ends, of which we end our side only after an answer."""
+    async with connected(g) as raw:
+        raw.writer.write(sent)
+        answer = b""
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(0.3):
+                while data := await raw.reader.read(65536):
+                    answer += data
+        return answer

@@ -1,4 +1,4 @@
-"""Workers that refuse, die, leave, encode or answer nonsense, before a byte has gone out."""
+"""Workers that refuse, encode, answer nonsense or serve something else, and what probes find."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import socket
 import pytest
 
 from harness import eventually, gateway, pool
-from paceline.settings import Timeouts
 from paceline.testing.scripted import (
     DONE,
     End,
@@ -18,12 +17,10 @@ from paceline.testing.scripted import (
     chunk,
     delta,
     response,
-    stream,
     stream_head,
 )
 
 ANSWER = b'{"choices": [{"index": 0, "message": {"content": "hello"}}]}'
-GOOD = stream(delta("x", finish="stop"), DONE)
 
 
 def refusing_url() -> str:
@@ -65,54 +62,6 @@ async def test_a_pinned_pool_that_is_down_spills():
     assert explained["pools"]["usual"] == "all its workers are down"
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        [End.CLOSE],
-        [End.RESET],
-        [b"HTTP/1.1 200 OK\r\nconte", End.CLOSE],
-        [stream_head(), End.CLOSE],
-        [stream_head(), chunk(b": comment\n\n"), End.RESET],
-        [stream_head(), chunk(b"data: {half"), End.CLOSE],
-    ],
-)
-async def test_a_death_before_the_first_event_is_retried_once_elsewhere(script):
-    dying, well = ScriptedWorker(script), ScriptedWorker(GOOD)
-    async with dying.running(), well.running():
-        async with gateway(pool("p", well.url, dying.url)) as g:
-            for _ in range(2):  # ties go round, so one of two starts at the dying worker
-                async with g.streaming() as answer:
-                    body = await answer.aread()
-                assert (answer.status_code, body) == (200, delta("x", finish="stop") + DONE)
-            await eventually(lambda: g.in_flight == 0)
-    assert dying.seen
-    assert dying.seen[0].body == well.seen[0].body
-
-
-@pytest.mark.parametrize("stream_it", [True, False])
-async def test_a_death_with_nobody_else_to_ask_is_a_bad_gateway(stream_it: bool):
-    worker = ScriptedWorker([End.CLOSE])
-    async with worker.running(), gateway(pool("p", worker.url)) as g:
-        answer = await g.chat(stream=stream_it)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "worker_died")
-    assert len(worker.seen) <= 2, "once, and once more where an idle connection was reused"
-
-
-@pytest.mark.parametrize("end", [End.CLOSE, End.RESET])
-async def test_a_connection_closed_while_idle_costs_nobody_an_answer(end: End):
-    worker = ScriptedWorker([response(ANSWER), end])
-    async with worker.running(), gateway(pool("p", worker.url)) as g:
-        for _ in range(5):
-            assert (await g.chat()).content == ANSWER
-
-
-async def test_a_whole_answer_cut_short_is_a_bad_gateway():
-    worker = ScriptedWorker([response(ANSWER)[:-5], End.CLOSE])
-    async with worker.running(), gateway(pool("p", worker.url)) as g:
-        answer = await g.chat()
-    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "worker_died")
-
-
 async def test_a_long_answer_is_passed_on_as_it_comes_and_whole():
     long = json.dumps({"choices": [], "padding": "x" * (9 * 2**20)}).encode()
     worker = ScriptedWorker([response(long)])
@@ -151,15 +100,6 @@ async def test_nonsense_from_a_worker_is_a_bad_gateway(answer: bytes, code: str)
     assert (got.status_code, got.json()["error"]["code"]) == (502, code)
 
 
-async def test_a_worker_that_says_nothing_is_a_gateway_timeout():
-    worker = ScriptedWorker([End.HANG])
-    timeouts = Timeouts(first_byte_s=0.2, shutdown_s=1)
-    async with worker.running(), gateway(pool("p", worker.url), timeouts=timeouts) as g:
-        answer = await g.chat()
-        assert (answer.status_code, answer.json()["error"]["code"]) == (504, "worker_timeout")
-        await eventually(worker.seen[0].client_left.is_set)
-
-
 @pytest.mark.parametrize("status", [400, 404, 413, 422, 429, 500, 503])
 @pytest.mark.parametrize("stream_it", [True, False])
 async def test_a_workers_own_error_keeps_status_body_and_retry_after(status: int, stream_it: bool):
@@ -195,67 +135,6 @@ async def test_hop_by_hop_headers_and_lengths_are_the_workers_own():
         answer = await g.chat()
     assert answer.headers["content-length"] == str(len(ANSWER))
     assert not {"connection", "x-private", "keep-alive"} & set(answer.headers)
-
-
-# -- clients that leave ------------------------------------------------------------------------
-
-BEFORE_FIRST_TOKEN = [stream_head(), End.HANG]
-BEFORE_HEADERS = [End.HANG]
-MID_STREAM = [stream_head(), chunk(delta("one")), End.HANG]
-
-
-@pytest.mark.parametrize(
-    ("script", "stream_it"),
-    [
-        (BEFORE_FIRST_TOKEN, True),
-        (MID_STREAM, True),
-        (BEFORE_HEADERS, True),
-        (BEFORE_HEADERS, False),
-    ],
-)
-async def test_a_client_that_leaves_frees_its_worker(script, stream_it: bool):
-    worker = ScriptedWorker(script)
-    async with worker.running(), gateway(pool("p", worker.url)) as g:
-        asking = asyncio.create_task(g.chat(stream=stream_it))
-        await eventually(lambda: bool(worker.seen))
-        await asyncio.sleep(0.05)
-        asking.cancel()
-        await eventually(worker.seen[0].client_left.is_set, within_s=1)
-        await eventually(lambda: g.in_flight == 0, within_s=1)
-        metrics = await g.metrics()
-    assert metrics['paceline_requests_total{code="499",model="m",pool="p",workload="chat"}'] == 1
-
-
-async def test_a_client_that_leaves_while_connecting_is_let_go():
-    # A listener that never accepts: its backlog holds one connection, further ones wait.
-    with socket.socket() as full:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        url = f"http://127.0.0.1:{full.getsockname()[1]}"
-        async with gateway(pool("p", url)) as g:
-            asking = asyncio.create_task(g.chat())
-            await eventually(lambda: g.in_flight == 1)
-            asking.cancel()
-            await eventually(lambda: g.in_flight == 0, within_s=1)
-
-
-async def test_counters_come_back_to_zero_after_many_aborts():
-    worker = ScriptedWorker(MID_STREAM)
-
-    async def abort(g) -> None:
-        async with g.streaming() as answer:
-            async for _ in answer.aiter_raw():
-                break
-
-    async with worker.running(), gateway(pool("p", worker.url)) as g:
-        for _ in range(15):
-            await asyncio.gather(*(abort(g) for _ in range(20)))
-        await eventually(lambda: g.in_flight == 0)
-        await eventually(lambda: all(seen.client_left.is_set() for seen in worker.seen))
-        metrics = await g.metrics()
-    assert len(worker.seen) == 300
-    assert metrics['paceline_requests_total{code="499",model="m",pool="p",workload="chat"}'] == 300
-    assert all(value == 0 for name, value in metrics.items() if "in_flight" in name)
 
 
 # -- what probes find --------------------------------------------------------------------------
