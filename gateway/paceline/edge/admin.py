@@ -13,7 +13,6 @@ import re
 from typing import Any
 
 from fastapi import FastAPI, Response
-from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -31,7 +30,7 @@ def create_admin_app(settings: Admin, fleet: Fleet, telemetry: Telemetry) -> Fas
     @app.get("/metrics")
     async def metrics() -> Response:
         """All of `paceline_*`, in the Prometheus text format."""
-        return Response(generate_latest(telemetry.registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(telemetry.exposition(), media_type=CONTENT_TYPE_LATEST)
 
     @app.get("/admin/state")
     async def state() -> dict[str, Any]:

@@ -28,7 +28,7 @@ MAX_VALUES = 2**22
 """The same of values, by their commas: four million token ids, or as much text as 30 MiB holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Body:
     """`rewritten` gives the bytes for a worker that calls the model by the name that it is told."""
 

@@ -63,8 +63,9 @@ class Client:
         headers: Headers,
         http_version: str,
         keep_alive: bool,
+        expects: bool = False,
     ) -> None:
-        """`path` is decoded once, `query` not at all."""
+        """`path` is decoded once, `query` not at all; `expects` says that there is an Expect."""
         self._connection = connection
         self.method = method
         self.path = path
@@ -88,8 +89,12 @@ class Client:
         self._head = b""  # of the answer, until the first piece of its body goes out with it
         self._chunked = False
         self._has_body = True
-        self._wants_continue = http_version != "1.0" and any(
-            name == b"expect" and value.lower() == b"100-continue" for name, value in headers
+        self._wants_continue = (
+            expects
+            and http_version != "1.0"
+            and any(
+                name == b"expect" and value.lower() == b"100-continue" for name, value in headers
+            )
         )
 
     @property
@@ -202,13 +207,18 @@ class Client:
         """Returns once it has read enough, or has left."""
         await self._connection.drained()
 
-    def start(self, status: int, headers: Headers) -> None:
-        """Commits the status line, which goes out with the first `write`. Once only."""
+    def start(self, status: int, headers: Headers, *, length: int | None = None) -> None:
+        """Commits the status line, which goes out with the first `write`. Once only.
+
+        Without the `length` of the body, in bytes, its end is its last chunk.
+        """
         self.started = True
         self.status = status
         self._wants_continue = False
         self._has_body = self.method != "HEAD" and status not in _NO_BODY
-        if self._has_body and not any(name == b"content-length" for name, _ in headers):
+        if length is not None:
+            headers = [*headers, (b"content-length", b"%d" % length)]
+        elif self._has_body:
             self._chunked = self.http_version != "1.0"
             self.keep_alive = self.keep_alive and self._chunked
         if not self.request_complete:
@@ -249,7 +259,5 @@ class Client:
 
     def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """A whole response, with its length."""
-        if status != 204:
-            headers = [*headers, (b"content-length", b"%d" % len(body))]
-        self.start(status, headers)
+        self.start(status, headers, length=None if status == 204 else len(body))
         self.finish(body)

@@ -65,7 +65,7 @@ class Answer:
         self.num_head_bytes = 0
         self.chunks: list[bytes] = []
         self.num_buffered_bytes = 0
-        self.ends_with_connection = False
+        self.ends_with_connection = True  # until a header says where it ends
         self.keep_alive = False
         self.error: WorkerError | None = None
         self.sink: Sink | None = None
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
         assert self._answer is not None, "nothing was asked yet"
         return self._answer
 
-    async def start(self, message: Sequence[bytes], timeout_s: float) -> None:
+    async def start(self, message: Sequence[bytes], timeout_s: float) -> Answer:
         """Sends a request and waits for the headers of the answer, `timeout_s` for all of them.
 
         Raises StaleConnection, WorkerDied, WorkerTimeout, WorkerProtocolError.
@@ -126,6 +126,7 @@ class Connection(asyncio.Protocol):
             if not is_first and answer.stage is Stage.ASKED:
                 raise StaleConnection(answer.error.message)
             raise answer.error
+        return answer
 
     async def read(self, timeout_s: float) -> bytes:
         answer = self.answer
@@ -142,10 +143,6 @@ class Connection(asyncio.Protocol):
         self.answer.sink = sink
         self.read_on(True)
         self._changed()
-
-    def unpipe(self) -> None:
-        if self._answer is not None:
-            self._answer.sink = None
 
     def read_on(self, on: bool) -> None:
         """Whether more may come from the worker."""
@@ -262,8 +259,12 @@ class Connection(asyncio.Protocol):
             self._spoilt = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._spoilt and self.answer.stage < Stage.BODY:  # later ones are trailers
-            self.answer.headers.append((name.lower(), value))
+        answer = self.answer
+        if not self._spoilt and answer.stage < Stage.BODY:  # later ones are trailers
+            name = name.lower()
+            answer.headers.append((name, value))
+            if name == b"content-length" or name == b"transfer-encoding":
+                answer.ends_with_connection = False
 
     def on_headers_complete(self) -> None:
         if self._spoilt:
@@ -272,10 +273,8 @@ class Connection(asyncio.Protocol):
         answer.status = self._parser.get_status_code()
         if 100 <= answer.status < 200:  # 100 Continue and its kind: the answer is still to come
             answer.headers = []
+            answer.ends_with_connection = True
             return
-        answer.ends_with_connection = not any(
-            name in (b"content-length", b"transfer-encoding") for name, _ in answer.headers
-        )
         answer.stage = Stage.BODY
 
     def on_body(self, body: bytes) -> None:

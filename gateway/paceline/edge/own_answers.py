@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from paceline import __version__
@@ -54,7 +53,7 @@ class OwnAnswers:
         """Ours, and the workers' own counters of speculative decoding, each with its worker's
         address: asked for now, so that a difference between two readings is exact."""
         texts = await asyncio.gather(*map(_speculation, self._fleet.workers.values()))
-        ours = generate_latest(self._telemetry.registry)
+        ours = self._telemetry.exposition()
         theirs = relabelled(
             zip(self._fleet.workers, texts, strict=True), label="worker", prefix=SPECULATION
         )

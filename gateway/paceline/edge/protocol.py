@@ -240,10 +240,10 @@ class HttpConnection(asyncio.Protocol):
             headers=headers,
             http_version=version,
             keep_alive=self._parser.should_keep_alive(),
+            expects=b"expect" in names,
         )
-        client.task = task = self._loop.create_task(self._serve(client))
-        self._server_state.tasks.add(task)
-        task.add_done_callback(self._server_state.tasks.discard)
+        client.task = self._loop.create_task(self._serve(client))
+        self._server_state.tasks.add(client.task)
 
     def on_body(self, body: bytes) -> None:
         if self._client is not None and not self._client.request_complete:
@@ -261,6 +261,8 @@ class HttpConnection(asyncio.Protocol):
         except Exception:
             log.exception("%s %s failed", client.method, client.path)
         finally:
+            if client.task is not None:
+                self._server_state.tasks.discard(client.task)
             client.task = client.on_writable = None
             if not client.answered and not client.gone:
                 self._transport.abort()  # half an answer must not look like one

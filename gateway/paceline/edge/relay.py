@@ -94,6 +94,10 @@ class Answer:
         self.check_complete()
         return b""
 
+    def whole(self) -> bytes | None:
+        """All of it, if it came with its headers and is not encoded, as most short answers."""
+        return self.exchange.whole() if self._inflater is None else None
+
     def plain(self, data: bytes) -> bytes:
         """What the worker wrote, whatever it did to it on the way. Raises WorkerProtocolError."""
         if self._inflater is None:
@@ -140,7 +144,9 @@ class Whole:
     async def relay(self) -> None:
         """Raises WorkerError, with nothing gone out if the answer is not long."""
         answer, client, status = self._answer, self._answer.client, self._answer.exchange.status
-        body = await _read_whole(answer)
+        body = answer.whole()
+        if body is None:
+            body = await _read_whole(answer)
         if body is None:
             client.finish()
             return

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from paceline.core.acceptance import AcceptanceTotals, SpeculationReport
@@ -21,6 +21,10 @@ from paceline.errors import PacelineError
 
 CLIENT_GONE = 499
 """nginx's code for a client that closed its connection first."""
+
+BATCH = 32
+"""Requests counted at a time: the counters' code and tables are then at hand for all but the first,
+which makes counting one several times cheaper."""
 
 _LATENCY_BUCKETS = (
     0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
@@ -60,8 +64,10 @@ class Acceptance:
 
 class Telemetry:
     def __init__(self, fleet: Fleet) -> None:
-        self.registry = registry = CollectorRegistry()
-        self.acceptance = Acceptance()
+        self._registry = registry = CollectorRegistry()
+        self._acceptance = Acceptance()
+        self._new_decisions: list[Decision] = []
+        self._new_records: list[RequestRecord] = []
         cached = functools.cache  # finding a metric's child by its labels costs more than counting
         self._requests = cached(Counter(
             "paceline_requests", "Requests by outcome; 499 is a client that left",
@@ -105,15 +111,44 @@ class Telemetry:
             "paceline_event_loop_lag_seconds", "How late the event loop ran its last timer",
             registry=registry,
         )  # fmt: skip
-        registry.register(_FleetCollector(fleet, self.acceptance))
+        registry.register(_FleetCollector(fleet, self._acceptance))
 
     def decided(self, decision: Decision) -> None:
+        self._new_decisions.append(decision)
+        if len(self._new_decisions) >= BATCH:
+            self._catch_up()
+
+    def ended(self, record: RequestRecord) -> None:
+        """Counts a request, whatever happened to it."""
+        self._new_records.append(record)
+        if len(self._new_records) >= BATCH:
+            self._catch_up()
+
+    @property
+    def acceptance(self) -> Acceptance:
+        """As of now."""
+        self._catch_up()
+        return self._acceptance
+
+    def exposition(self) -> bytes:
+        """Every metric, in the Prometheus text format."""
+        self._catch_up()
+        return generate_latest(self._registry)
+
+    def _catch_up(self) -> None:
+        decisions, self._new_decisions = self._new_decisions, []
+        records, self._new_records = self._new_records, []
+        for decision in decisions:
+            self._count_decision(decision)
+        for record in records:
+            self._count_request(record)
+
+    def _count_decision(self, decision: Decision) -> None:
         workload = decision.classification.workload.value
         self._decisions(decision.model, decision.pool, workload, decision.reason.value).inc()
         self._copy_ratio(workload).observe(decision.classification.copy_ratio.expected)
 
-    def ended(self, record: RequestRecord) -> None:
-        """Counts a request, whatever happened to it."""
+    def _count_request(self, record: RequestRecord) -> None:
         decision = record.decision
         if decision is None:
             self._requests("", "", "", str(record.code)).inc()
@@ -137,7 +172,7 @@ class Telemetry:
 
     def _observe_report(self, report: SpeculationReport, where: tuple[str, str, str]) -> None:
         accepted, drafted = report.num_accepted_draft_tokens, report.num_draft_tokens
-        self.acceptance.add(*where, report)
+        self._acceptance.add(*where, report)
         self._drafted(*where).inc(drafted)
         self._accepted(*where).inc(accepted)
         self._wasted(*where).inc(drafted - accepted)

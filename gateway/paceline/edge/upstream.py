@@ -18,8 +18,7 @@ from collections import deque
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from paceline.edge.connection import Connection, Sink, StaleConnection
-from paceline.edge.wire import Headers
+from paceline.edge.connection import Answer, Connection, Sink, Stage, StaleConnection
 from paceline.errors import WorkerUnavailable
 
 MAX_IDLE = 256
@@ -92,13 +91,12 @@ class Upstream:
     async def _exchange(
         self, connection: Connection, message: Sequence[bytes], timeout_s: float
     ) -> Exchange:
-        exchange = Exchange(self, connection)
         try:
-            await connection.start(message, timeout_s)
+            answer = await connection.start(message, timeout_s)
         except BaseException:
-            exchange.close()
+            self._release(connection)
             raise
-        return exchange
+        return Exchange(self, connection, answer)
 
     async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
@@ -139,22 +137,26 @@ class Upstream:
 
 
 class Exchange:
-    """One request and its answer. `close` must be called, whatever happened."""
+    """One request and its answer, from the headers on. `close` must be called, whatever happened.
 
-    __slots__ = ("_connection", "_upstream")
+    Header names are in lower case, in the order in which they came.
+    """
 
-    def __init__(self, upstream: Upstream, connection: Connection) -> None:
+    __slots__ = ("_answer", "_connection", "_upstream", "headers", "status")
+
+    def __init__(self, upstream: Upstream, connection: Connection, answer: Answer) -> None:
         self._upstream = upstream
         self._connection: Connection | None = connection
+        self._answer = answer
+        self.status = answer.status
+        self.headers = answer.headers
 
-    @property
-    def status(self) -> int:
-        return self._open.answer.status
-
-    @property
-    def headers(self) -> Headers:
-        """Names in lower case, in the order in which they came."""
-        return self._open.answer.headers
+    def whole(self) -> bytes | None:
+        """The body, if all of it came with the headers; else None, and nothing is taken."""
+        if self._answer.stage is not Stage.COMPLETE:
+            return None
+        self._open.read_on(True)
+        return self._answer.take()
 
     async def read(self, timeout_s: float) -> bytes:
         """The next piece of the body as it arrived; empty at its end.
@@ -177,7 +179,7 @@ class Exchange:
         tells the worker to stop generating."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.unpipe()
+            self._answer.sink = None
             self._upstream._release(connection)
 
     @property
