@@ -8,11 +8,11 @@ the same greatest delay and end lag. Fails if what the SDK requires does not hol
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from rich.table import Table
 
 from paceline.bench.optimum import Score, score
 from paceline.bench.pacing_rules import RULES, ours
+from paceline.bench.results import screen, write_results
 from paceline.bench.streams import SPECULATING, RecordedStream, recordings, synthetic
 from paceline_client import Pacer, PacerOptions
 
@@ -30,7 +31,6 @@ MAX_END_LAG_MS = 150.0
 MAX_RHO_SPEC = 1.15
 ROUNDING_MS = 1e-3
 NUM_SEEDS = 10
-WIDTH = 132
 LENGTHS = (25_000, 50_000, 100_000)
 
 
@@ -208,14 +208,11 @@ def main(argv: list[str] | None = None) -> int:
     classes = stream_classes(args.traces, number=number, first_seed=first_seed)
     scores, cost = score_all(classes), costs()
     shown, figures = table(classes, scores), headline(scores, cost)
-    console = Console(highlight=False, width=WIDTH)
-    _print(console, shown, cost, figures)
+    console = screen()
+    page = partial(_print, shown=shown, cost=cost, figures=figures)
+    page(console)
     if not args.tuning:
-        args.out.mkdir(exist_ok=True)
-        text = json.dumps(report(classes, scores, cost), indent=1)
-        (args.out / "smoothing.json").write_text(text + "\n")
-        with (args.out / "smoothing.txt").open("w") as file:
-            _print(Console(file=file, width=WIDTH), shown, cost, figures)
+        write_results(args.out, "smoothing", report(classes, scores, cost), page)
     broken = broken_promises(scores, figures)
     for promise in broken:
         console.print(f"NOT MET: {promise}")
