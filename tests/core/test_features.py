@@ -10,8 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paceline.core.classify import classify
-from paceline.core.features import measure
+from paceline.core.features import (
+    EARLIER_HEAD_CHARS,
+    EARLIER_TAIL_CHARS,
+    MAX_EARLIER,
+    measure,
+)
 from paceline.core.material import ASK_CHARS, LOOK_CHARS
+from paceline.core.signals import EARLIER_CHARS, SYSTEM_MARK_CHARS
 from paceline.core.types import Endpoint, Material, RequestFeatures, RequestView, Turn
 from paceline.core.views import view_of
 
@@ -264,6 +270,17 @@ def test_the_callers_words_are_bounded(text: str, times: int) -> None:
     assert len(features.ask) <= 2 * ASK_CHARS + 1
     assert features.prompt_chars == len(text * times)
     assert 0 <= features.material_chars <= features.prompt_chars
+
+
+def test_no_more_than_8_kib_is_read() -> None:
+    earlier = MAX_EARLIER * (EARLIER_HEAD_CHARS + EARLIER_TAIL_CHARS) + 2 * EARLIER_CHARS
+    assert LOOK_CHARS + SYSTEM_MARK_CHARS + earlier <= 8192
+
+
+@pytest.mark.parametrize("space", ["\u3000", "\x0b", "\x1c", "\xa0", "\u2028"])
+def test_lines_of_odd_white_space_are_no_words(space: str) -> None:
+    assert asked(f"{space}\n{PYTHON}\n{space}").material is Material.CODE
+    assert asked(f"Fix it.\n{space}\n{PYTHON}").ask.strip() == "Fix it."
 
 
 def test_both_ends_of_a_long_turn_are_read() -> None:

@@ -142,6 +142,6 @@ def _log_softmax(code: float, chat: float, edit: float) -> LogOdds:
 def _reasons(seen: list[Weight], best: int) -> tuple[str, ...]:
     """What spoke for the class at `best`, the strongest first, in an operator's words."""
     strongest = sorted(seen[1:], key=_FOR_CLASS[best], reverse=True)[: _MAX_REASONS + 1]
-    if strongest and strongest[-1][:3][best] < _MIN_REASON:
-        strongest = [weight for weight in strongest if weight[:3][best] >= _MIN_REASON]
+    while strongest and strongest[-1][:3][best] < _MIN_REASON:
+        strongest.pop()
     return tuple(dict.fromkeys(map(_NAME, strongest)))[:_MAX_REASONS]  # several may read the same

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from paceline.core.material import SAMPLE_CHARS, is_code, split
+from paceline.core.material import is_code, split
 from paceline.core.signals import shape_signals, word_signals
 from paceline.core.types import Material, RequestFeatures, RequestView, Turn
 
 MAX_EARLIER = 4
 """Turns before the last user turn that are looked at for material."""
+EARLIER_HEAD_CHARS, EARLIER_TAIL_CHARS = 400, 300
+"""Read of each of them."""
 _TEXT = attrgetter("text")
 MIN_MATERIAL_CHARS = 4
 """Less than that is white space and marks."""
@@ -70,13 +72,14 @@ def _earlier_material(turns: tuple[Turn, ...]) -> tuple[Material, int]:
         num_chars = len(text)
         if num_chars < 40:
             continue
-        has_code = "```" in text[:SAMPLE_CHARS] or "```" in text[-400:]
+        head = text[:EARLIER_HEAD_CHARS]
+        has_code = "```" in head or "```" in text[-EARLIER_TAIL_CHARS:]
         if turn.role == "assistant":
             if num_chars > size or kind is Material.EARLIER_TEXT:
                 kind = Material.ANSWERED_CODE if has_code else Material.ANSWERED_TEXT
                 size = num_chars
         elif num_chars > size and kind is not Material.ANSWERED_CODE:
-            if has_code or (num_chars > 300 and is_code(text[:SAMPLE_CHARS])):
+            if has_code or (num_chars > 300 and is_code(head)):
                 kind, size = Material.EARLIER_CODE, num_chars
             elif num_chars > 300:
                 kind, size = Material.EARLIER_TEXT, num_chars

@@ -68,6 +68,8 @@ def _is_code_line(line: str) -> bool:
     if line[0] in _CODE_START or line[-1] in "{};":
         return True
     words = line.split(None, 6)
+    if not words:
+        return False
     opens = words[0].lower() in _OPENERS
     if opens and (len(words) < 4 or "import" in words):
         return True

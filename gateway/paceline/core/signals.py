@@ -19,6 +19,8 @@ from paceline.core.types import RequestView, Turn
 
 SYSTEM_CHARS = 240
 """Characters read of the system text."""
+SYSTEM_MARK_CHARS = 1000
+"""Of it, searched for the marks of patch formats."""
 EARLIER_CHARS = 90
 """Characters read at each end of the user turn before the last."""
 OPENING_WORDS = 7
@@ -202,7 +204,7 @@ def _system_signals(system: str) -> Iterator[str]:
     found = {*map(WORDS.get, words_of(system[:SYSTEM_CHARS]))}
     for concept in found & _SYSTEM_CONCEPTS:
         yield _SYSTEM[concept]
-    head = system[:1000]
+    head = system[:SYSTEM_MARK_CHARS]
     if "<<<<<<<" in head or "@@" in head or "*** " in head:
         yield "patch-format"
 
