@@ -113,7 +113,7 @@ def classify(features: RequestFeatures, model: Model = MODEL) -> Classification:
     logs = _log_softmax(*scores)
     if features.view.has_text:
         best = logs.index(max(logs))
-        confidence, reasons = exp(logs[best]), _reasons(seen, best)
+        confidence, reasons = min(exp(logs[best]), 1.0), _reasons(seen, best)
     else:
         confidence, best, reasons = 0.0, 1, ("no-text",)
     return Classification(
@@ -136,7 +136,7 @@ def log_posterior(features: RequestFeatures, model: Model) -> LogOdds:
 def _log_softmax(code: float, chat: float, edit: float) -> LogOdds:
     highest = max(code, chat, edit)
     total = highest + log(exp(code - highest) + exp(chat - highest) + exp(edit - highest))
-    return min(code - total, 0.0), min(chat - total, 0.0), min(edit - total, 0.0)
+    return code - total, chat - total, edit - total
 
 
 def _reasons(seen: list[Weight], best: int) -> tuple[str, ...]:

@@ -73,7 +73,8 @@ def _earlier_material(turns: tuple[Turn, ...]) -> tuple[Material, int]:
         if num_chars < 40:
             continue
         head = text[:EARLIER_HEAD_CHARS]
-        has_code = "```" in head or "```" in text[-EARLIER_TAIL_CHARS:]
+        ends = head + text[-EARLIER_TAIL_CHARS:]
+        has_code = "`" in ends and "```" in ends
         if turn.role == "assistant":
             if num_chars > size or kind is Material.EARLIER_TEXT:
                 kind = Material.ANSWERED_CODE if has_code else Material.ANSWERED_TEXT

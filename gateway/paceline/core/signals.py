@@ -159,9 +159,13 @@ def shape_signals(view: RequestView, last: int, text: str, parts: Split) -> list
     if "`" in before or "`" in after or "()" in before:
         found.append("code-in-ask")
     ends = text if len(text) <= 2 * END_CHARS else text[:END_CHARS] + text[-END_CHARS:]
-    if view.suffix or ("<" in ends and _has_fill_mark(ends)) or "[SUFFIX]" in ends:
+    if (
+        view.suffix
+        or ("<" in ends and _has_fill_mark(ends))
+        or ("[" in ends and "[SUFFIX]" in ends)
+    ):
         found.append("fill-in-the-middle")
-    if "@@ " in ends or "--- a/" in ends or "diff --git" in ends:
+    if ("@" in ends and "@@ " in ends) or ("-" in ends and "--- a/" in ends):
         found.append("diff")
     if not num_chars and _is_unfinished(material):
         found.append("unfinished-code")
@@ -205,7 +209,7 @@ def _system_signals(system: str) -> Iterator[str]:
     for concept in found & _SYSTEM_CONCEPTS:
         yield _SYSTEM[concept]
     head = system[:SYSTEM_MARK_CHARS]
-    if "<<<<<<<" in head or "@@" in head or "*** " in head:
+    if ("<" in head and "<<<<<<<" in head) or "@@" in head or ("*" in head and "*** " in head):
         yield "patch-format"
 
 
