@@ -102,7 +102,7 @@ def test_the_prompts_are_enough_to_tell_by(predictions: list[Prediction]) -> Non
 
 
 def test_the_classifier_does_not_fall_behind(predictions: list[Prediction]) -> None:
-    """Nothing is trained on these prompts. Measured: 0.951, 0.949, 0.058, 0.830, 0.050."""
+    """Nothing is trained on these prompts. Measured: 0.954, 0.951, 0.055, 0.830, 0.050."""
     scores = scores_of(predictions)
     assert scores["accuracy"] >= 0.94
     assert scores["macro_f1"] >= 0.93

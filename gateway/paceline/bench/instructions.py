@@ -229,8 +229,8 @@ Can this change break anything?
 Review this code and tell me what you would do differently.
 Review this pull request.
 List the risks of this patch.
-Write a commit message for this diff.
-Generate a one-line commit message.
+Compose a commit message for these edits.
+A short commit title, nothing else.
 and the commit message?
 Write a changelog entry for this change.
 Write a pull request description for these changes.
@@ -342,7 +342,7 @@ Update the year to 2025 in this notice.
 Format this list as markdown, keep the words.
 Turn this list into bullet points without changing the text.
 Repeat the text below exactly.
-Repeat the request word for word.
+Say the text again, word by word.
 Copy the following text without changes.
 Extract all sentences that contain a number, verbatim.
 Quote the passage that speaks of money.
@@ -372,7 +372,7 @@ Correggi gli errori in questo testo.
 Проверь орфографию и пунктуацию, верни весь текст.
 Отредактируй текст, не меняя смысла.
 Замени все имена на инициалы.
-Виправ помилки в тексті.
+Виправ усе, що в цьому тексті написано не так.
 Перевір правопис і поверни весь текст.
 Відредагуй цей лист.
 Вичитай текст, виправ граматику.
@@ -990,7 +990,7 @@ It should ignore case.
 without recursion please
 print the entire file
 try again
-Include error handling.
+It also needs error handling.
 Kannst du Kommentare hinzufügen?
 Ändere den Namen in summe.
 agrega comentarios
@@ -1035,7 +1035,7 @@ Give me another example.
 another one
 one more
 What if there are three of them?
-How do you solve this?
+And how would one solve that?
 Explain it in simpler words.
 Now write a poem about it.
 Write a letter on the same subject.
