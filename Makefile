@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-classify classify-training check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
-	  awk -F'|' '{printf "  make %-17s %s\n", $$1, $$2}'
+	  awk -F'|' '{printf "  make %-19s %s\n", $$1, $$2}'
 
 setup: $(READY)  ## .venv with paceline and everything to develop it
 
@@ -52,6 +52,16 @@ bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (AR
 
 bench-smoothing: $(READY)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
 	@$(BIN)/python -m paceline.bench.smoothing
+
+bench-classify: $(READY) $(VENV)/.bench  ## how right the classifier is on sources it has not seen, and how fast
+	@$(BIN)/python -m paceline.bench.classify
+
+classify-training: $(READY) $(VENV)/.bench  ## fit the classifier anew (needs the gathered prompts)
+	@$(BIN)/python -m paceline.bench.classify_training
+
+$(VENV)/.bench: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
 
 check: fast-check test demo-check  ## format, lint, types, import rules, tests
 

@@ -1,71 +1,29 @@
-"""What a request will make the model write: prompts that must be told apart, and the laws."""
+"""What a request will make the model write: the project's own prompts, must-haves, and the laws."""
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.core.classify import classify
+from paceline.bench.classify_scores import Prediction, scores_of
+from paceline.bench.labelled import OWN, Labelled, labelled, own, read_rows
+from paceline.core.classify import MODEL, classify
 from paceline.core.features import measure
-from paceline.core.types import Classification, Endpoint, Workload
+from paceline.core.types import Classification, Endpoint, Material, Workload
 from paceline.core.views import view_of
 
-REPOSITORY = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("PACELINE_SHARED", REPOSITORY.parent / "shared"))
+Request = tuple[Endpoint, dict[str, Any]]
+
+ROWS = read_rows(OWN)
 
 
 def classified(endpoint: Endpoint, body: dict[str, Any]) -> Classification:
     return classify(measure(view_of(endpoint, {"model": "m", **body})))
-
-
-# ---- the material of the prompts below -----------------------------------------------------------
-
-PY = """def mean(values):
-    total = 0
-    for v in values:
-        total += v
-    return total / len(values)"""
-JS = """function greet(name) {
-  const msg = "Hello " + name;
-  console.log(msg);
-  return msg;
-}"""
-GO = """func sum(xs []int) int {
-	t := 0
-	for i := 0; i < len(xs); i++ {
-		t += xs[i]
-	}
-	return t
-}"""
-NOTE = (
-    "Dear Ms Okafor, thank you for you're patience while we was looking into the delay of your "
-    "parcel. It have been found in the depot in Leeds and will be send out on monday. We are very "
-    "sorry for the inconvenience this has cause you and have add a voucher to your account."
-)
-ARTICLE = (
-    "The harbour at Port Ellery was dredged for the first time in 1911, when coal ships grew "
-    "too deep for the old channel. For thirty years the work was done by a single steam dredger, "
-    "the Patience, which the town bought second hand from a Dutch firm. After the war the channel "
-    "silted up again and the council could not pay for a new machine, so the fishing fleet moved "
-    "south and the warehouses along the quay were let to weavers and boat builders. Today a ferry "
-    "runs twice a day, and the last warehouse is a museum of ropes."
-)
-YAML = """server:
-  host: 0.0.0.0
-  port: 8080
-  log_level: info
-database:
-  url: postgres://db/main
-  pool: 5"""
-
-Request = tuple[Endpoint, dict[str, Any]]
 
 
 def chat(*texts: str, system: str | None = None, **rest: Any) -> Request:
@@ -89,309 +47,173 @@ def completion(prompt: str, **rest: Any) -> Request:
     return Endpoint.COMPLETIONS, {"prompt": prompt, **rest}
 
 
-def fence(code: str, language: str = "") -> str:
-    return f"```{language}\n{code}\n```"
+def agent(task: str, result: str) -> Request:
+    """A coding agent's request after it has read a file."""
+    call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    messages = [
+        {"role": "system", "content": "You are a coding agent. Read and edit files with tools."},
+        {"role": "user", "content": task},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": result},
+    ]
+    tools = [{"type": "function", "function": {"name": "read_file"}}]
+    return Endpoint.CHAT_COMPLETIONS, {"messages": messages, "tools": tools}
 
 
-CODE = [
-    chat("Write a Python function that returns the n-th Fibonacci number."),
-    chat("Implement a thread-safe LRU cache in Go."),
-    chat("Create a React component with a searchable dropdown."),
-    chat("Give me a bash script that deletes log files older than seven days."),
-    chat(
-        "SQL query for the ten customers who spent the most last month, tables orders and customers"
-    ),
-    chat("write a regex that matches ISO dates"),
-    chat("Can you write a C++ program that reads a matrix and prints its determinant?"),
-    chat("Build me a REST API in Flask with endpoints to add, list and delete tasks."),
-    chat("Generate a Dockerfile for a Node app that listens on port 3000"),
-    chat("Write unit tests for a stack class with push, pop and peek in Java."),
-    chat("binary search in rust"),
-    chat("Create an HTML page with a navigation bar and a contact form."),
-    chat("I need a TypeScript class for a priority queue with a custom comparator."),
-    chat("Develop a program in Kotlin that simulates an elevator with three cabins."),
-    chat("Implement merge sort in Haskell"),
-    chat("Please write a function in JavaScript that debounces another function."),
-    chat("Write a Verilog module for a 4-bit counter with synchronous reset."),
-    chat("Make a small snake game in Python with pygame."),
-    chat("Write a decorator in Python that retries a function three times with growing pauses."),
-    chat("How do I write a script in PowerShell that lists all services that are stopped?"),
-    chat("Generate a SQL schema for a library: books, members, loans."),
-    chat("Write a MATLAB function to compute the moving average of a vector."),
-    chat("Program a tic tac toe game in Java for the console"),
-    chat("create a css animation for a pulsing button"),
-    chat("Write the code for a linked list in C with insert and delete."),
-    chat("Give me a Makefile for a C project with src and build folders."),
-    chat("Implement Dijkstra's algorithm in Python using heapq."),
-    chat("Design a class hierarchy in C# for shapes with area and perimeter methods."),
-    chat("Write a PHP script which uploads an image and stores its path in MySQL."),
-    chat(
-        "Complete the following function:\n\n"
-        'def is_palindrome(s: str) -> bool:\n    """True if s reads the same backwards."""\n'
-    ),
-    chat("Port this Python function to Rust:\n\n" + fence(PY, "python")),
-    chat("Write pytest tests for the function below.\n\n" + fence(PY, "python")),
-    chat("Translate this to Go.\n" + fence(JS, "javascript")),
-    parts(
-        "Write a Python script that renames all jpg files in a folder by their date.",
-        "Use pathlib.",
-    ),
-    parts(
-        "Implement this in Java",
-        "A class BankAccount with deposit, withdraw and a history of transactions.",
-    ),
-    chat(
-        "Hi!",
-        "Hello! What can I do for you?",
-        "Write a Python function that flattens a nested list.",
-    ),
-    chat(
-        "What is a trie?",
-        "A trie is a tree that stores words by their letters.",
-        "Implement one in Python with insert and search.",
-    ),
-    completion('def quicksort(arr):\n    """Sort a list in place."""\n'),
-    completion(
-        "# Python 3\n# Returns the greatest common divisor of two numbers\ndef gcd(a, b):\n"
-    ),
-    completion("import numpy as np\n\ndef softmax(x):\n", suffix="\n    return e / e.sum()\n"),
-    completion("<|fim_prefix|>def add(a, b):\n    <|fim_suffix|>\n    return total<|fim_middle|>"),
-    chat(
-        "Write a program to find all anagrams in a list of words.",
-        system="You are a helpful programming assistant. Answer with code only.",
-    ),
-    chat("Create a GitHub Actions workflow that runs tests on every push."),
-    chat("Code a Discord bot in node that replies with a random quote"),
-    chat(
-        "Write an async Rust function with tokio that downloads many URLs, ten at a time at most."
-    ),
-    chat("Write a Django model and view for blog comments"),
-    chat("pandas: read a csv and plot monthly revenue as bars, code please"),
-]
-
-CHAT = [
-    chat("hi"),
-    chat("What is the capital of Mongolia?"),
-    chat("Why is the sky blue?"),
-    chat("Write a poem about the sea in winter."),
-    chat("Tell me a joke about penguins."),
-    chat("How do vaccines work?"),
-    chat("Explain the difference between TCP and UDP."),
-    chat("Give me five ideas for a birthday party for a seven year old."),
-    chat("Write a short story about a lighthouse keeper who finds a letter."),
-    chat("Who wrote Don Quixote and when?"),
-    chat("What should I cook tonight with rice, eggs and spinach?"),
-    chat("Plan a three day trip to Lisbon for a couple that likes food and walking."),
-    chat("If a train travels 180 km in two and a half hours, what is its average speed?"),
-    chat("Explain recursion to a ten year old."),
-    chat("What are the pros and cons of remote work?"),
-    chat("Write an email to my landlord about the broken heating."),
-    chat("Describe the plot of Romeo and Juliet in three sentences."),
-    chat("Is it safe to eat raw salmon?"),
-    chat("Write a motivational speech for a school sports day."),
-    chat("How can I fall asleep faster?"),
-    chat("Compare the French and the American revolution."),
-    chat("Suggest a name for a bakery that sells only rye bread."),
-    chat("What does this function do?\n\n" + fence(PY, "python")),
-    chat("Explain this code line by line.\n\n" + fence(JS, "js")),
-    chat("What is the time complexity of this?\n\n" + fence(GO, "go")),
-    chat("Summarize the following article in two sentences.\n\n" + ARTICLE),
-    chat("Read the text and answer: when was the harbour first dredged?\n\n" + ARTICLE),
-    chat(
-        "Write a commit message for this change:\n\n"
-        + fence("-    total = 0\n+    total = 0.0", "diff")
-    ),
-    chat("Review this code and tell me what you think of it.\n\n" + fence(PY, "python")),
-    chat("Why does my Python program use so much memory?"),
-    chat("What is the difference between a list and a tuple in Python?"),
-    chat("Should I learn Rust or Go as my second language?"),
-    parts("What is in this picture?", "It was taken in the Alps."),
-    parts("Explain the main idea of the text.", ARTICLE),
-    chat(
-        "Who was Ada Lovelace?",
-        "A mathematician who wrote the first published algorithm.",
-        "And when did she die?",
-    ),
-    chat(
-        "Recommend a book on trees.",
-        "Try The Hidden Life of Trees.",
-        "Is there one with more pictures?",
-    ),
-    chat(
-        "What is entropy?",
-        "A measure of how many ways a state can be realised.",
-        "I don't understand. Explain it more simply please.",
-    ),
-    chat("hello", "Hi! How can I help?", "tell me something interesting about octopuses"),
-    completion("Once upon a time in a village by the river,"),
-    completion("Q: What is the largest planet?\nA:"),
-    completion("The three most important causes of the First World War were"),
-    chat("I feel lonely since I moved to a new city. What can I do?"),
-    chat("Write a haiku about autumn rain."),
-    chat("thanks!"),
-    chat(
-        "Write a blog article about the benefits of cold showers.",
-        system="You are a friendly writer.",
-    ),
-    chat("What are the symptoms of iron deficiency and how is it treated?"),
-    chat("Translate to French: Where is the railway station?"),
-    chat("Brainstorm ten taglines for a bicycle repair shop."),
-    chat("Describe how a diesel engine works."),
-]
-
-EDIT = [
-    chat("Fix the typos in this text:\n\n" + NOTE),
-    chat("Correct the grammar: She dont likes going to the market because it are too crowded."),
-    chat("Proofread the following letter and return the corrected version.\n\n" + NOTE),
-    chat(
-        "Rename the variable total to acc and return the full function.\n\n" + fence(PY, "python")
-    ),
-    chat("Add type hints to this function. Output only the code.\n\n" + fence(PY, "python")),
-    chat("Fix the bug in this code and return the whole file:\n\n" + fence(PY, "python")),
-    chat(
-        "Refactor this to use an f-string / template literal, keep everything else:\n\n"
-        + fence(JS, "js")
-    ),
-    chat("Change the port to 9090 and return the complete file.\n\n" + fence(YAML, "yaml")),
-    chat("Replace every occurrence of harbour with port:\n\n" + ARTICLE),
-    chat(
-        "Add docstrings to the functions below without changing anything else.\n\n"
-        + fence(PY, "python")
-    ),
-    chat("Convert the tabs to spaces in this file:\n\n" + fence(GO, "go")),
-    chat(
-        "Remove all comments from this code\n\n"
-        + fence("# first\nx = 1  # one\n# second\ny = 2", "python")
-    ),
-    chat(
-        "Correct the spelling mistakes in the paragraph below. Do not change anything else.\n\n"
-        + NOTE
-    ),
-    chat("fix the typo: teh quick brown fox jumps ovre the lazy dog"),
-    chat("Please edit this email so that it has no grammatical errors:\n\n" + NOTE),
-    chat(
-        "Update the log level to debug in this config and give me the entire config back\n\n"
-        + fence(YAML, "yaml")
-    ),
-    chat(
-        "Rewrite this function with a list comprehension or sum() but keep the name. "
-        "Return the full code.\n\n" + fence(PY, "python")
-    ),
-    chat(
-        "Insert a section about tides after the second sentence and return the whole text.\n\n"
-        + ARTICLE
-    ),
-    chat("Reformat this code with two-space indentation:\n\n" + fence(PY, "python")),
-    chat("Fix this:\n\n" + fence("def f(x)\n    retrun x+1", "python")),
-    chat(
-        "Here is my code. It raises ZeroDivisionError for an empty list. Fix it.\n\n"
-        + fence(PY, "python")
-    ),
-    chat("Correct this sentence: He go to school every days."),
-    chat(
-        "Rename greet to sayHello everywhere in this file and output the updated file only.\n\n"
-        + fence(JS, "javascript")
-    ),
-    chat("Remove the line that logs the message. Return the full updated code.\n" + fence(JS)),
-    chat(
-        "Add error handling to this function and show the complete modified version.\n\n"
-        + fence(GO, "go")
-    ),
-    parts("Fix the grammar of this text.", NOTE),
-    parts("Rename the function to average.", fence(PY, "python")),
-    parts("Return the file with the pool size set to 20, nothing else.", fence(YAML, "yaml")),
-    chat(
-        "Write a function that computes the mean.",
-        fence(PY, "python"),
-        "Now rename it to average and add a docstring.",
-    ),
-    chat(
-        "Write a greeting function in JavaScript.",
-        "Here you are:\n\n" + fence(JS, "js"),
-        "fix the variable name, it should be message",
-    ),
-    chat("Write a config for the server", fence(YAML, "yaml"), "change the port to 9000"),
-    chat("mean in python please", fence(PY, "python"), "add type hints"),
-    chat(
-        "Apply this change to the file: the default pool should be 10.\n\n<file>\n"
-        + YAML
-        + "\n</file>"
-    ),
-    chat(
-        "Sort the keys of this YAML alphabetically and return the full document:\n\n"
-        + fence(YAML, "yaml")
-    ),
-    chat(
-        "Fill in the missing words in the text below and return it in full.\n\n"
-        + ARTICLE.replace("Dutch", "____").replace("ropes", "____")
-    ),
-    chat(
-        "Swap the two arguments of this function and keep the rest unchanged.\n\n"
-        + fence("def div(a, b):\n    return a / b", "python")
-    ),
-    chat(
-        "Delete the second paragraph of this text and give back the rest unchanged.\n\n"
-        + ARTICLE
-        + "\n\n"
-        + NOTE
-    ),
-    chat(
-        "Modify the loop so that it skips negative values. Return the entire function.\n\n"
-        + fence(GO, "go")
-    ),
-    chat("Extract all sentences that mention the ferry, verbatim:\n\n" + ARTICLE),
-    chat("Simplify this code without changing what it does\n\n" + fence(JS, "js")),
-    completion(
-        "Correct the spelling mistakes in this text and return the corrected text.\n\n"
-        + NOTE
-        + "\n\nCorrected text:"
-    ),
-    chat(
-        "Capitalize every heading and return the full document.\n\n# first steps\n\n"
-        "some text here about starting\n\n# next steps\n\nmore text about going on"
-    ),
-    chat("Anonymize this message: replace all names with NAME.\n\n" + NOTE),
-    chat("Turn all double quotes into single quotes in this snippet:\n\n" + fence(JS, "js")),
-    chat(
-        "Edit the file.\n\n" + fence(PY, "python"),
-        system="You edit files. Answer with SEARCH/REPLACE blocks:\n"
-        "<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE",
-    ),
-    chat(
-        "Rename total to acc.\n\n" + fence(PY, "python"),
-        prediction={"type": "content", "content": PY},
-    ),
-]
+PY = """def mean(values):
+    total = 0
+    for v in values:
+        total += v
+    return total / len(values)
+"""
+FENCED = f"```python\n{PY}```"
+LETTER = (
+    "Dear Ms Okafor, thank you for you're patience while we was looking into the delay of your "
+    "parcel. It have been found in the depot in Leeds and will be send out on monday. We are very "
+    "sorry for the inconvenience this has cause you and have add a voucher to your account."
+)
+BRIEF = (
+    "Sehr geehrter Herr Wolf, ich schreibe ihnen weil die Heizung seit Montag nicht mehr geht. Der "
+    "Hausmeister war schon da, konnte aber das Problem nicht finden. Bitte schicken sie jemand."
+)
+PISMO = (
+    "Здравствуйте, Анна! Пишу вам что билеты на концерт уже куплены, но места не рядом. Если хотите "
+    "я могу попросить поменять. Ответьте пожалуйста до пятницы. Ваш Сергей"
+)
+XIN = "亲爱的奶奶，我在学校一切都好，请您不要担心。昨天我们去了博物管，看到了很多古代的东西。等放假了我就回家看您。"
 
 
-# ---- each class ----------------------------------------------------------------------------------
+# ---- the project's own prompts -------------------------------------------------------------------
 
 
-def first_words(request: Request) -> str:
-    endpoint, body = request
-    content = (
-        body["prompt"] if endpoint is Endpoint.COMPLETIONS else body["messages"][-1]["content"]
-    )
-    text = content if isinstance(content, str) else content[0]["text"]
-    return " ".join(text.split()[:8])
+@pytest.fixture(scope="module")
+def predictions() -> list[Prediction]:
+    return [Prediction(row=row, classification=classify(row.features)) for row in own()]
 
 
-@pytest.mark.parametrize("request_", CODE, ids=first_words)
-def test_new_code_is_code(request_: Request) -> None:
-    assert classified(*request_).workload is Workload.CODE
+def test_the_prompts_are_enough_to_tell_by(predictions: list[Prediction]) -> None:
+    rows = [one.row for one in predictions]
+    assert len(rows) >= 200
+    for workload in Workload:
+        assert sum(row.label is workload for row in rows) >= 60
+    assert sum(row.label is None for row in rows) >= 10
+    assert sum(not row.features.ask.isascii() for row in rows) >= 60
+    assert sum(len(row.features.view.turns) > 1 for row in rows) >= 30
 
 
-@pytest.mark.parametrize("request_", CHAT, ids=first_words)
-def test_new_prose_is_chat(request_: Request) -> None:
-    assert classified(*request_).workload is Workload.CHAT
+def test_the_classifier_does_not_fall_behind(predictions: list[Prediction]) -> None:
+    """Nothing is trained on these prompts. Measured: 0.954, 0.951, 0.055, 0.830, 0.050."""
+    scores = scores_of(predictions)
+    assert scores["accuracy"] >= 0.94
+    assert scores["macro_f1"] >= 0.93
+    assert scores["ece"] <= 0.08
+    assert scores["copy_ratio_spearman"] >= 0.80
+    assert scores["brier_055"] <= 0.07
 
 
-@pytest.mark.parametrize("request_", EDIT, ids=first_words)
-def test_text_given_back_changed_is_edit(request_: Request) -> None:
-    assert classified(*request_).workload is Workload.EDIT
+# ---- what must be right --------------------------------------------------------------------------
+
+SEARCH_REPLACE = "Answer with blocks:\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE"
+UNIFIED_DIFF = "Reply with a unified diff: ---, +++ and @@ lines, nothing else."
+APPLY_PATCH = (
+    "Use apply_patch:\n*** Begin Patch\n*** Update File: a.py\n@@\n-old\n+new\n*** End Patch"
+)
+
+CODE = {
+    "a plain order": chat("Write a Python function that checks whether a year is a leap year."),
+    "German": chat("Schreibe eine Funktion in Python, die eine Liste umdreht."),
+    "Spanish": chat("Escribe un programa en Java que lea un archivo."),
+    "French": chat("Écris une fonction JavaScript qui trie un tableau."),
+    "Russian": chat("Напиши функцию на Python для поиска простых чисел."),
+    "Chinese": chat("用Python写一个函数，计算两个日期之间的天数。"),
+    "Japanese": chat("Pythonで二分探索を実装してください。"),
+    "tests of pasted code": chat(f"Write unit tests for this function.\n\n{FENCED}"),
+    "a port": chat(f"Port this to Rust.\n\n{FENCED}"),
+    "a stub": chat('def area(radius: float) -> float:\n    """The area of a circle."""\n'),
+    "completion of code": completion("class Stack:\n    def push(self, item):\n"),
+    "a suffix": completion("def add(a, b):\n", suffix="\n    return total\n"),
+    "fill-in-the-middle marks": completion(
+        "<|fim_prefix|>def add(a, b):\n    <|fim_suffix|>\n    return c<|fim_middle|>"
+    ),
+    "a cursor": chat(
+        "def add(a, b):\n    <CURSOR>\n    return c", system="Complete the code at <CURSOR>."
+    ),
+    "parts": parts("Implement this in Go.", "A queue with push, pop and length."),
+    "after small talk": chat("hi", "Hello!", "Write a bash script that renames all jpg files."),
+    "tests after code": chat("mean in python", FENCED, "now write pytest tests for it"),
+    "an agent's new file": agent("Add unit tests for mean in a new file.", PY),
+}
+CHAT = {
+    "a question": chat("Why is the sky blue?"),
+    "a poem": chat("Write a poem about the sea in winter."),
+    "a greeting": chat("hello"),
+    "German": chat("Was ist die Hauptstadt von Peru?"),
+    "Spanish": chat("¿Por qué lloran los bebés?"),
+    "French": chat("Raconte-moi une histoire de dragon."),
+    "Russian": chat("Почему трава зелёная?"),
+    "Chinese": chat("太阳系有多少颗行星？"),
+    "Japanese": chat("日本の歴史について教えてください。"),
+    "code explained": chat(f"Explain this code.\n\n{FENCED}"),
+    "a question after code": chat("mean in python", FENCED, "why do you divide by len?"),
+    "a summary": chat(f"Summarize this letter in one sentence.\n\n{LETTER}"),
+    "a translation": chat(f"Translate to French:\n\n{LETTER}"),
+    "a translation from German": chat(f"Übersetze ins Englische:\n\n{BRIEF}"),
+    "a follow-up": chat("Who was Ada Lovelace?", "A mathematician.", "When did she die?"),
+    "parts": parts("What is this letter about?", LETTER),
+    "completion of prose": completion("Once upon a time in a village by the river,"),
+    "a commit message": chat("Write a commit message.\n\n```diff\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n```"),
+    "offered tools": chat("What is the weather in Oslo?", tools=[{"type": "function"}]),
+}  # fmt: skip
+EDIT = {
+    "proofreading": chat(f"Proofread this letter and return it in full.\n\n{LETTER}"),
+    "the letter first": chat(f"{LETTER}\n\nCorrect the grammar."),
+    "German": chat(f"Korrigiere die Fehler in diesem Brief.\n\n{BRIEF}"),
+    "Russian": chat(f"Исправь ошибки и верни весь текст.\n\n{PISMO}"),
+    "Chinese": chat(f"改正这封信里的错别字，返回全文。\n\n{XIN}"),
+    "German code": chat(f"Benenne total in summe um und gib den ganzen Code zurück.\n\n{FENCED}"),
+    "Spanish code": chat(f"Corrige el error en esta función.\n\n{FENCED}"),
+    "French code": chat(f"Ajoute une gestion des erreurs à cette fonction.\n\n{FENCED}"),
+    "Japanese code": chat(f"この関数のバグを修正してください。\n\n{FENCED}"),
+    "a rename": chat(f"Rename total to acc and return the full function.\n\n{FENCED}"),
+    "a bug": chat(f"This fails for an empty list. Fix it.\n\n{FENCED}"),
+    "parts": parts("Fix the grammar of this text.", LETTER),
+    "search and replace": chat(f"a.py\n{FENCED}\n\nHandle an empty list.", system=SEARCH_REPLACE),
+    "a unified diff": chat(f"a.py\n{FENCED}\n\nRename total to acc.", system=UNIFIED_DIFF),
+    "apply_patch": chat(f"a.py\n{FENCED}\n\nFix the empty list.", system=APPLY_PATCH),
+    "files given before": chat(
+        f"Here are the files:\n\na.py\n{FENCED}", "Ok.", "Fix the empty list.", system=SEARCH_REPLACE
+    ),
+    "an agent's fix": agent("Fix the crash in mean for an empty list.", PY),
+    "a prediction": chat(
+        f"Rename total to acc.\n\n{FENCED}", prediction={"type": "content", "content": PY}
+    ),
+    "a change to the answer": chat("mean in python", FENCED, "rename it to average"),
+    "an error in the answer": chat("mean in python", FENCED, "ZeroDivisionError, please fix"),
+    "shorter, after an edit": chat(f"Fix the grammar:\n\n{LETTER}", LETTER, "now make it shorter"),
+    "shorter, after an edit, in Russian": chat(f"Исправь ошибки:\n\n{PISMO}", PISMO, "теперь короче"),
+    "the order is the system text": chat(
+        LETTER, system="Proofread the user's text. Return the corrected text only."
+    ),
+    "a long file": chat(f"{PY * 400}\n\nRename total to acc and print the whole file."),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("request_", [*CODE, *CHAT, *EDIT], ids=first_words)
+@pytest.mark.parametrize("name", CODE)
+def test_new_code_is_code(name: str) -> None:
+    assert classified(*CODE[name]).workload is Workload.CODE
+
+
+@pytest.mark.parametrize("name", CHAT)
+def test_new_prose_is_chat(name: str) -> None:
+    assert classified(*CHAT[name]).workload is Workload.CHAT
+
+
+@pytest.mark.parametrize("name", EDIT)
+def test_text_given_back_changed_is_edit(name: str) -> None:
+    assert classified(*EDIT[name]).workload is Workload.EDIT
+
+
+@pytest.mark.parametrize("request_", [*CODE.values(), *CHAT.values(), *EDIT.values()])
 def test_line_ends_do_not_decide_what_is_an_edit(request_: Request) -> None:
     endpoint, body = request_
     crlf = json.loads(json.dumps(body).replace("\\n", "\\r\\n"))
@@ -399,22 +221,9 @@ def test_line_ends_do_not_decide_what_is_an_edit(request_: Request) -> None:
     assert (here.workload is Workload.EDIT) == (there.workload is Workload.EDIT)
 
 
-def test_labelled_prompts_are_mostly_right() -> None:
-    """In sample: the weights were fitted to these prompts."""
-    path = SHARED / "data" / "prompts-dev.jsonl"
-    if not path.exists():
-        pytest.skip(f"there are no labelled prompts at {path}")
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    right = sum(
-        classified(Endpoint.CHAT_COMPLETIONS, row["request"]).workload in row["acceptable"]
-        for row in rows
-    )
-    assert right / len(rows) >= 0.80
-
-
 # ---- the laws ------------------------------------------------------------------------------------
 
-requests = st.sampled_from([*CODE, *CHAT, *EDIT])
+requests = st.sampled_from([*CODE.values(), *CHAT.values(), *EDIT.values()])
 texts = st.text(max_size=200)
 
 
@@ -428,9 +237,8 @@ def test_a_classification_is_sound(request_: Request, extra: str) -> None:
     assert 0.0 <= quantiles[0] <= found.copy_ratio.expected <= quantiles[-1] <= 1.0
     if features.view.has_text:
         assert 1 / 3 - 1e-9 <= found.label_confidence <= 1.0
-        assert set(found.reasons) <= features.signals
     assert len(found.reasons) <= 4
-    assert classify(replace(features, ask=extra)) == found, "only the signals count"
+    assert classify(replace(features, ask=extra)) == found, "the text itself is not looked at"
 
 
 @pytest.mark.parametrize(
@@ -451,30 +259,61 @@ def test_without_text_nothing_is_guessed(request_: Request) -> None:
 
 
 def test_an_edit_is_expected_to_copy_and_new_text_is_not() -> None:
-    edit = classified(*chat("Fix the bug and return the whole file:\n\n" + fence(PY, "python")))
-    code = classified(*chat("Write a quicksort in Python."))
-    prose = classified(*chat("Why is the sky blue?"))
-    assert edit.copy_ratio.expected > 0.6
-    assert code.copy_ratio.expected < 0.3
-    assert prose.copy_ratio.expected < 0.3
+    assert classified(*EDIT["a rename"]).copy_ratio.expected > 0.6
+    assert classified(*CODE["a plain order"]).copy_ratio.expected < 0.3
+    assert classified(*CHAT["a question"]).copy_ratio.expected < 0.3
 
 
 def test_an_unsure_label_has_a_wide_copy_ratio() -> None:
-    sure = classified(*chat("Fix the bug and return the whole file:\n\n" + fence(PY, "python")))
-    unsure = classified(*chat("Use other words.\n\n" + fence(PY, "python")))
+    sure, unsure = (
+        classified(*CODE["a plain order"]),
+        classified(*chat(f"Other words.\n\n{FENCED}")),
+    )
     assert unsure.label_confidence < sure.label_confidence
-    width = [
-        found.copy_ratio.quantiles[-1] - found.copy_ratio.quantiles[0] for found in (sure, unsure)
-    ]
-    assert width[0] < width[1]
+    assert width(sure) < width(unsure)
 
 
-def test_the_strongest_evidence_is_named_first() -> None:
-    found = classified(*chat("Write a SQL query for the newest ten orders."))
-    assert found.reasons[:2] == ("names-language", "names-code")
+def width(found: Classification) -> float:
+    return found.copy_ratio.quantiles[-1] - found.copy_ratio.quantiles[0]
+
+
+def test_the_strongest_evidence_is_named_first_and_once() -> None:
+    reasons = classified(*chat("Write a SQL query for the newest ten orders.")).reasons
+    assert reasons[0] == "names a programming language"
+    assert "asks to write" in reasons
+    assert len(set(reasons)) == len(reasons)
+
+
+def test_every_weight_can_be_told_of() -> None:
+    for weights in MODEL.weights.values():
+        for code, chat_, edit, _, words in weights.values():
+            assert words
+            assert ":" not in words
+            assert code + chat_ + edit == pytest.approx(0.0, abs=0.05)
+
+
+def test_the_same_words_mean_another_thing_beside_other_material() -> None:
+    beside_nothing = classified(*chat("make it shorter"))
+    beside_code = classified(*chat("mean in python", FENCED, "make it shorter"))
+    assert beside_code.workload is Workload.EDIT
+    assert beside_nothing.workload is not Workload.EDIT
 
 
 def test_what_a_request_is_called_by_its_client_is_not_looked_at() -> None:
     endpoint, body = chat("Why is the sky blue?")
-    labelled = {**body, "metadata": {"workload": "edit"}, "user": "code"}
-    assert classified(endpoint, labelled) == classified(endpoint, body)
+    named = {**body, "metadata": {"workload": "edit"}, "user": "code"}
+    assert classified(endpoint, named) == classified(endpoint, body)
+
+
+def test_a_row_of_the_prompts_is_read() -> None:
+    row = labelled(
+        {
+            "request": {"messages": [{"role": "user", "content": f"Fix this:\n\n{FENCED}"}]},
+            "acceptable": ["edit"],
+            "copy_band": [0.8, 1.0],
+        },
+        source="here",
+    )
+    assert isinstance(row, Labelled)
+    assert (row.label, row.copy_ratio, row.source) == (Workload.EDIT, pytest.approx(0.9), "here")
+    assert row.features.material is Material.CODE

@@ -10,8 +10,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paceline.core.classify import classify
-from paceline.core.features import LOOK_CHARS, measure
-from paceline.core.types import Endpoint, RequestFeatures, RequestView, Turn
+from paceline.core.features import (
+    EARLIER_HEAD_CHARS,
+    EARLIER_TAIL_CHARS,
+    MAX_EARLIER,
+    measure,
+)
+from paceline.core.material import ASK_CHARS, LOOK_CHARS
+from paceline.core.signals import EARLIER_CHARS, SYSTEM_MARK_CHARS
+from paceline.core.types import Endpoint, Material, RequestFeatures, RequestView, Turn
 from paceline.core.views import view_of
 
 PYTHON = "def mean(values):\n    total = sum(values)\n    return total / len(values)"
@@ -206,7 +213,8 @@ def test_no_body_makes_reading_fail(body: dict[str, Any], endpoint: Endpoint) ->
 @settings(deadline=None, max_examples=60)
 def test_no_messages_make_reading_fail(messages: list) -> None:
     view = chat_view(*messages)
-    assert measure(view).num_turns == len(view.turns) <= len(messages)
+    assert len(view.turns) <= len(messages)
+    assert classify(measure(view)).reasons or view.has_text
 
 
 # ---- a bounded look ------------------------------------------------------------------------------
@@ -215,7 +223,7 @@ def test_no_messages_make_reading_fail(messages: list) -> None:
 def besides_sizes(features: RequestFeatures) -> RequestFeatures:
     """What was measured, without the text itself and the sizes of it."""
     nothing = RequestView(endpoint=Endpoint.CHAT_COMPLETIONS, model="", stream=False)
-    return replace(features, view=nothing, prompt_chars=0, pasted_chars=0)
+    return replace(features, view=nothing, prompt_chars=0, material_chars=0)
 
 
 MIDDLES = (
@@ -235,18 +243,18 @@ def test_the_middle_of_a_long_turn_is_not_read(middle: str) -> None:
     plain, odd = asked(head + filler + tail), asked(head + middle + tail)
     assert besides_sizes(plain) == besides_sizes(odd)
     assert plain.prompt_chars - odd.prompt_chars == len(filler) - len(middle)
-    assert plain.pasted_chars - odd.pasted_chars == len(filler) - len(middle)
+    assert plain.material_chars - odd.material_chars == len(filler) - len(middle)
 
 
 @pytest.mark.parametrize("middle", MIDDLES, ids=lambda middle: repr(middle[:12]))
-def test_only_the_beginning_of_system_text_and_earlier_turns_is_read(middle: str) -> None:
+def test_the_middle_of_system_text_and_earlier_turns_is_not_read(middle: str) -> None:
     def conversation(filler: str) -> RequestFeatures:
-        opening = "You are a careful assistant. " * 100
+        opening, ending = "You are a careful assistant. " * 100, "It is a small town. " * 100
         return measure(
             chat_view(
-                {"role": "system", "content": opening + filler},
-                user("Tell me about the town." * 100 + filler),
-                {"role": "assistant", "content": "It lies by the sea. " * 200 + filler},
+                {"role": "system", "content": opening + filler + ending},
+                user("Tell me about the town." * 100 + filler + ending),
+                {"role": "assistant", "content": "It lies by the sea. " * 200 + filler + ending},
                 user("And the ferry?"),
             )
         )
@@ -259,9 +267,20 @@ def test_only_the_beginning_of_system_text_and_earlier_turns_is_read(middle: str
 @example(text="```", times=1)
 def test_the_callers_words_are_bounded(text: str, times: int) -> None:
     features = asked(text * times)
-    assert len(features.ask) <= 1201
+    assert len(features.ask) <= 2 * ASK_CHARS + 1
     assert features.prompt_chars == len(text * times)
-    assert 0 <= features.pasted_chars <= features.prompt_chars + 1
+    assert 0 <= features.material_chars <= features.prompt_chars
+
+
+def test_no_more_than_8_kib_is_read() -> None:
+    earlier = MAX_EARLIER * (EARLIER_HEAD_CHARS + EARLIER_TAIL_CHARS) + 2 * EARLIER_CHARS
+    assert LOOK_CHARS + SYSTEM_MARK_CHARS + earlier <= 8192
+
+
+@pytest.mark.parametrize("space", ["\u3000", "\x0b", "\x1c", "\xa0", "\u2028"])
+def test_lines_of_odd_white_space_are_no_words(space: str) -> None:
+    assert asked(f"{space}\n{PYTHON}\n{space}").material is Material.CODE
+    assert asked(f"Fix it.\n{space}\n{PYTHON}").ask.strip() == "Fix it."
 
 
 def test_both_ends_of_a_long_turn_are_read() -> None:
@@ -271,72 +290,115 @@ def test_both_ends_of_a_long_turn_are_read() -> None:
     last = asked(filler + "\n\nProofread the text above.")
     for features in (first, last):
         assert "Proofread" in features.ask
-        assert features.signals >= {"asks-for-change", "pasted-text", "pasted-long"}
+        assert "asks:grammar" in features.signals
+        assert features.material is Material.TEXT
+        assert features.material_chars >= len(filler) - 2
 
 
-# ---- the caller's words and what they pasted -----------------------------------------------------
+# ---- the caller's words and the material ---------------------------------------------------------
 
 LETTER = "We was very glad to hears from you after all this years apart. " * 8
 
 
 @pytest.mark.parametrize(
-    ("text", "ask"),
+    ("text", "ask", "material"),
     [
-        ("Write a poem.", "Write a poem."),
-        (f"Fix this:\n\n{FENCED}", "Fix this:"),
-        (f"{FENCED}\nWhy does it fail?", "\nWhy does it fail?"),
-        (f"Fix this function.\n\n{PYTHON}", "Fix this function."),
-        (f"Correct the grammar.\n\n{LETTER}", "Correct the grammar."),
-        (f"{LETTER}\n\nCorrect the grammar.", "Correct the grammar."),
-        (f"Correct the grammar: {LETTER}", "Correct the grammar"),
-        (f"Correct the grammar\n{LETTER}", "Correct the grammar"),
-        (f"<letter>\n{LETTER}\n</letter>\n\nCorrect it.", "Correct it."),
+        ("Write a poem.", "Write a poem.", Material.NONE),
+        (f"Fix this:\n\n{FENCED}", "Fix this:", Material.CODE),
+        (f"{FENCED}\nWhy does it fail?", "Why does it fail?", Material.CODE),
+        (f"Fix this function.\n\n{PYTHON}", "Fix this function.", Material.CODE),
+        (f"{PYTHON}\n\nFix this function.", "Fix this function.", Material.CODE),
+        (f"Correct the grammar.\n\n{LETTER}", "Correct the grammar.", Material.TEXT),
+        (f"{LETTER}\n\nCorrect the grammar.", "Correct the grammar.", Material.TEXT),
+        (f"Correct the grammar: {LETTER}", "Correct the grammar", Material.TEXT),
+        (f"Correct the grammar\n{LETTER}", "Correct the grammar", Material.TEXT),
+        (f"{LETTER}\nWho wrote this?", "Who wrote this?", Material.TEXT),
+        ("Correct the grammar: He go to school every days.", "Correct the grammar",
+         Material.SENTENCE),
+        (f"<code>\n{PYTHON}\n</code>\n<request>Rename it.</request>",
+         "<request>Rename it.</request>", Material.CODE),
+        (f"Here is my letter.\n\n{LETTER}\n\nCorrect the grammar.",
+         "Here is my letter.\nCorrect the grammar.", Material.TEXT),
+        (PYTHON, "", Material.CODE),
     ],
-)
-def test_the_callers_own_words_are_told_from_what_they_pasted(text: str, ask: str) -> None:
+)  # fmt: skip
+def test_the_callers_words_are_told_from_the_material(
+    text: str, ask: str, material: Material
+) -> None:
     features = asked(text)
-    assert features.ask.strip("\n") == ask.strip("\n")
-    assert ("pasted-text" in features.signals) == (ask != text)
+    assert features.ask.strip("\n") == ask
+    assert features.material is material
 
 
-def test_pasted_code_is_known_as_code() -> None:
-    assert "pasted-code" in asked(f"Explain:\n\n{FENCED}").signals
-    assert "pasted-code" in asked(f"Explain this function.\n\n{PYTHON}").signals
-    assert "pasted-code" not in asked(f"Explain this letter.\n\n{LETTER}").signals
-    assert "pasted-code" not in asked("Explain recursion.").signals
+def test_line_ends_do_not_matter() -> None:
+    text = f"Fix this function.\n\n{PYTHON}"
+    here, there = asked(text), asked(text.replace("\n", "\r\n"))
+    assert (here.ask, here.material, here.signals) == (there.ask, there.material, there.signals)
+
+
+CALL = {"role": "assistant", "content": None, "tool_calls": []}
+
+
+@pytest.mark.parametrize(
+    ("messages", "material"),
+    [
+        ([{"role": "assistant", "content": FENCED}], Material.ANSWERED_CODE),
+        ([{"role": "assistant", "content": LETTER}], Material.ANSWERED_TEXT),
+        ([user(f"a.py\n{FENCED}"), {"role": "assistant", "content": "Ok."}], Material.EARLIER_CODE),
+        ([user(LETTER), {"role": "assistant", "content": "Ok."}], Material.EARLIER_TEXT),
+        ([user(f"a.py\n{FENCED}"), {"role": "assistant", "content": FENCED * 2}],
+         Material.ANSWERED_CODE),
+        ([user("hi"), {"role": "assistant", "content": "Hello!"}], Material.NONE),
+    ],
+)  # fmt: skip
+def test_earlier_turns_give_material(messages: list, material: Material) -> None:
+    assert measure(chat_view(*messages, user("and now?"))).material is material
+
+
+def test_a_tools_result_is_material() -> None:
+    view = chat_view(user("Fix it."), CALL, {"role": "tool", "content": PYTHON})
+    features = measure(view)
+    assert (features.material, features.material_chars) == (Material.TOOL_RESULT, len(PYTHON))
 
 
 # ---- signals -------------------------------------------------------------------------------------
 
 SIGNALS = {
-    "asks-for-change": chat_view(user("Rename it.")),
-    "asks-for-the-whole": chat_view(user("Return the full file.")),
-    "asks-question": chat_view(user("Why is it so")),
-    "asks-to-create": chat_view(user("Please write something")),
-    "asks-to-explain": chat_view(user("Could you explain that")),
-    "asks-to-extract": chat_view(user("Give me every date, verbatim")),
+    "asks:rename": chat_view(user("Rename it.")),
+    "asks:add": chat_view(user("Please add a line")),
+    "asks:create": chat_view(user("Please write something")),
+    "asks:explain": chat_view(user("Could you explain that")),
+    "asks:extract": chat_view(user("Repeat it")),
+    "asks:question": chat_view(user("Why is it so")),
     "code-in-ask": chat_view(user("What is `len`")),
-    "asks-about-paste": chat_view(user(f"What does it do?\n\n{FENCED}")),
-    "continues-code": completion_view("def f(x):\n    return "),
-    "earlier-code": chat_view(user("a"), {"role": "assistant", "content": FENCED}, user("shorter")),
+    "diff": chat_view(user("Explain\n\n```\n--- a/x\n+++ b/x\n```")),
+    "earlier:change": chat_view(user("fix it"), {"role": "assistant", "content": "b"}, user("c")),
+    "earlier:create": chat_view(user("write it"), {"role": "assistant", "content": "b"}, user("c")),
+    "earlier:question": chat_view(user("why"), {"role": "assistant", "content": "b"}, user("c")),
     "ends-in-question": chat_view(user("Really?")),
     "fill-in-the-middle": completion_view("def f(", suffix="return 1"),
+    "first:create": chat_view(user("Write it")),
     "follow-up": chat_view(user("a"), {"role": "assistant", "content": "b"}, user("c")),
-    "long-ask": chat_view(user("on and on, " * 40)),
-    "names-code": chat_view(user("a function")),
-    "names-language": chat_view(user("in Python")),
-    "names-prose": chat_view(user("a poem")),
-    "not-latin": chat_view(user("为什么天空是蓝色的")),
-    "pasted-code": chat_view(user(f"this\n\n{FENCED}")),
-    "pasted-long": chat_view(user("this\n\n" + LETTER * 3)),
-    "pasted-text": chat_view(user("this\n\n" + LETTER)),
+    "mentions:code-noun": chat_view(user("a function")),
+    "mentions:fix": chat_view(user("there are seven or eight or nine typos in it")),
+    "mentions:language": chat_view(user("in Python")),
+    "mentions:prose": chat_view(user("a poem")),
+    "mentions:whole": chat_view(user("Return the full file.")),
+    "new-file": chat_view(user("Put it in a new file")),
+    "no-ask": chat_view(user(PYTHON)),
+    "no-spaces": chat_view(user("为什么天空是蓝色的")),
+    "not-latin": chat_view(user("Почему")),
     "patch-format": chat_view({"role": "system", "content": "<<<<<<< SEARCH"}, user("go")),
     "prediction": chat_view(user("go"), prediction={"type": "content", "content": "a"}),
-    "short-ask": chat_view(user("go")),
-    "speaks-of-change": chat_view(user("there are typos in it")),
+    "read-only": chat_view(user("Context (read only): a")),
+    "second:create": chat_view(user("Please write it")),
+    "short-answer": chat_view(user("go"), max_tokens=8),
     "structured-output": chat_view(user("go"), response_format={"type": "json_object"}),
+    "system:grammar": chat_view({"role": "system", "content": "Proofread it"}, user("go")),
+    "to-language": chat_view(user("and in Go")),
     "tool-result": chat_view(user("go"), {"role": "tool", "content": "noon"}),
     "tools": chat_view(user("go"), tools=[{}]),
+    "unfinished-code": chat_view(user("function add(a, b) {\n  const c = a;\n  if (c) {\n")),
 }
 
 
@@ -345,3 +407,34 @@ def test_signal_is_seen_and_weighed(signal: str) -> None:
     features = measure(SIGNALS[signal])
     assert signal in features.signals
     classify(features)
+
+
+@pytest.mark.parametrize(
+    ("text", "concept"),
+    [
+        ("Korrigiere den Text", "fix"),
+        ("Corrige el texto", "fix"),
+        ("Corrigez le texte", "fix"),
+        ("Исправьте текст", "fix"),
+        ("Виправте текст", "fix"),
+        ("Popraw tekst", "fix"),
+        ("请修正这段文字", "fix"),
+        ("この文を訂正してください", "fix"),
+        ("이 글을 수정해 줘", "fix"),
+        ("Übersetze das", "translate"),
+        ("Переведи это", "translate"),
+        ("把它翻译成英文", "translate"),
+        ("Schreibe ein Gedicht", "create"),
+        ("Напиши стихотворение", "create"),
+        ("Résume ce texte", "summarize"),
+        ("总结这篇文章", "summarize"),
+    ],
+)
+def test_orders_are_understood_in_other_languages(text: str, concept: str) -> None:
+    assert f"asks:{concept}" in asked(text).signals
+
+
+def test_the_end_of_a_letter_is_no_order() -> None:
+    features = asked(f"Correct the grammar.\n\n{LETTER}\n\nDo you like snow")
+    assert "mentions:chatter" not in features.signals
+    assert "asks:fix" in features.signals

@@ -1,13 +1,31 @@
-"""Where benches write: `NAME.json` for machines, with its headline, and a page for readers."""
+"""What a bench leaves behind: `NAME.json` for programs, with a headline, and a page for people."""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 RESULTS = Path("bench-results")
+WIDTH = 132
+"""Columns of a page, on screen and in the file."""
+
+
+def screen() -> Console:
+    return Console(highlight=False, width=WIDTH)
+
+
+def write_results(
+    directory: Path, name: str, report: Mapping[str, Any], page: Callable[[Console], None]
+) -> None:
+    """The same as `write`, of a page that is drawn on a console."""
+    drawn = io.StringIO()
+    page(Console(file=drawn, width=WIDTH))
+    write(name, report, drawn.getvalue(), folder=directory)
 
 
 def write(

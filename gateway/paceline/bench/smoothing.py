@@ -8,11 +8,11 @@ the same greatest delay and end lag. Fails if what the SDK requires does not hol
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
@@ -21,9 +21,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from paceline.bench import results
 from paceline.bench.optimum import Score, score
 from paceline.bench.pacing_rules import RULES, ours
+from paceline.bench.results import RESULTS, screen, write_results
 from paceline.bench.streams import SPECULATING, RecordedStream, recordings, synthetic
 from paceline_client import Pacer, PacerOptions
 
@@ -31,7 +31,6 @@ MAX_END_LAG_MS = 150.0
 MAX_RHO_SPEC = 1.15
 ROUNDING_MS = 1e-3
 NUM_SEEDS = 10
-WIDTH = 132
 LENGTHS = (25_000, 50_000, 100_000)
 
 
@@ -200,7 +199,7 @@ def main(argv: list[str] | None = None) -> int:
     """0, or 1 if a requirement is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--traces", type=Path, default=Path("tests/data/traces"))
-    parser.add_argument("--out", type=Path, default=results.RESULTS)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument(
         "--tuning", action="store_true", help="on the streams to tune on, and write nothing"
     )
@@ -209,13 +208,11 @@ def main(argv: list[str] | None = None) -> int:
     classes = stream_classes(args.traces, number=number, first_seed=first_seed)
     scores, cost = score_all(classes), costs()
     shown, figures = table(classes, scores), headline(scores, cost)
-    console = Console(highlight=False, width=WIDTH)
-    _print(console, shown, cost, figures)
+    console = screen()
+    page = partial(_print, shown=shown, cost=cost, figures=figures)
+    page(console)
     if not args.tuning:
-        page = io.StringIO()
-        _print(Console(file=page, width=WIDTH), shown, cost, figures)
-        written = report(classes, scores, cost)
-        results.write("smoothing", written, page.getvalue(), folder=args.out)
+        write_results(args.out, "smoothing", report(classes, scores, cost), page)
     broken = broken_promises(scores, figures)
     for promise in broken:
         console.print(f"NOT MET: {promise}")

@@ -1,113 +1,147 @@
 """RequestFeatures → workload, label confidence, expected copy ratio, and the reasons.
 
-A linear softmax over the lexical signals of `signals.py`: each signal adds its weight to each
-class's score, and the reasons are the signals that spoke most for the winner. The weights were
-fitted by L2-regularised logistic regression on 1,196 labelled prompts; judged on sources left out
-of the fit it is right in 0.76 of them (a keyword rule: 0.70), and its confidence is off by 0.04 on
-average (expected calibration error).
-
-Where it fails: instructions in languages other than English give few signals, and agents' formats
-and fill-in-the-middle prompts without their markers read as prose. A request without text is not
-guessed at: its confidence is 0.
+A linear softmax over the signals of `signals.py`, with weights that depend on what material there
+is: "make it shorter" means one thing beside a letter and another beside nothing. From its posterior
+and the sizes follows the copy ratio (`copying.py`). The numbers, and how they were found and
+judged, are in `classifier_weights.py`. A request without text is not guessed at: its confidence
+is 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import exp
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from operator import itemgetter
 
-from paceline.core.types import Classification, CopyRatio, RequestFeatures, Workload
+from paceline.core import classifier_weights
+from paceline.core.copying import CopyModel, LogOdds, copy_ratio, power_of
+from paceline.core.signals import in_words
+from paceline.core.types import Classification, Material, RequestFeatures, Workload
 
-Weights = tuple[float, float, float]
-"""Log-odds for code, chat, edit; they add up to about 0."""
+Posterior = tuple[float, float, float]
+"""P(code), P(chat), P(edit)."""
+Weight = tuple[float, float, float, float, str]
+"""Of a signal: log-odds for code, chat, edit, which add up to about 0; what it adds to the mean of
+high copy ratios (`copying.py`); and its name in words."""
 
-# All fitted but `continues-code`, which is set by hand: the labelled prompts are all chats.
-_CLASSES = (Workload.CODE, Workload.CHAT, Workload.EDIT)
-_BIAS: Weights = (-0.04, +1.22, -1.18)
-_WEIGHTS: Mapping[str, Weights] = {
-    "asks-about-paste": (-0.66, +1.17, -0.51),
-    "asks-for-change": (-0.04, -0.63, +0.67),
-    "asks-for-the-whole": (-0.36, -0.55, +0.90),
-    "asks-question": (-0.43, +0.82, -0.39),
-    "asks-to-create": (+0.22, +0.24, -0.45),
-    "asks-to-explain": (-0.82, +1.00, -0.18),
-    "asks-to-extract": (-0.05, +0.06, -0.01),
-    "code-in-ask": (+0.35, -0.44, +0.10),
-    "continues-code": (+3.00, -1.50, -1.50),
-    "earlier-code": (+0.09, -1.22, +1.13),
-    "ends-in-question": (-0.07, +0.78, -0.71),
-    "fill-in-the-middle": (+1.15, -0.29, -0.86),
-    "follow-up": (-0.26, -0.38, +0.64),
-    "long-ask": (-0.50, +0.23, +0.27),
-    "names-code": (+0.93, -0.97, +0.04),
-    "names-language": (+1.56, -1.59, +0.04),
-    "names-prose": (-0.89, +0.92, -0.03),
-    "not-latin": (-0.71, -0.13, +0.85),
-    "pasted-code": (-0.36, -0.69, +1.05),
-    "pasted-long": (-1.00, +0.32, +0.68),
-    "pasted-text": (+0.12, -1.05, +0.93),
-    "patch-format": (+0.24, -0.10, -0.15),
-    "prediction": (-0.26, -0.17, +0.42),
-    "short-ask": (+0.18, +0.04, -0.22),
-    "speaks-of-change": (-0.59, -0.43, +1.02),
-    "structured-output": (+0.20, +0.15, -0.35),
-    "tool-result": (+0.20, -1.13, +0.93),
-    "tools": (+0.02, -0.19, +0.17),
-}
-
-_COPY_QUANTILES: Mapping[Workload, tuple[float, ...]] = {
-    Workload.CODE: (0.0, 0.0, 0.0, 0.014, 0.123),
-    Workload.CHAT: (0.0, 0.0, 0.0, 0.027, 0.164),
-    Workload.EDIT: (0.581, 0.732, 0.854, 0.948, 0.984),
-}
-"""The 0.1, 0.3, 0.5, 0.7, 0.9 quantiles of the copy ratio by true class, in the same prompts."""
-
+CLASSES = (Workload.CODE, Workload.CHAT, Workload.EDIT)
+SIZES = (60, 160, 320, 640, 1300, 2600, 5200, 12000)
+"""Upper ends of the bands of `material_chars`, but for the last."""
 _MAX_REASONS = 4
+_NAME = itemgetter(4)
+_FOR_CLASS = itemgetter(0), itemgetter(1), itemgetter(2)
+_MIN_REASON = 0.2
+"""Log-odds below which a signal is no reason."""
 
 
-def classify(features: RequestFeatures) -> Classification:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Everything that is learned; `bias` is for each material by the band of its size."""
+
+    weights: Mapping[Material, Mapping[str, Weight]]
+    bias: Mapping[Material, Sequence[Weight]]
+    copying: CopyModel
+
+
+def model_of(weights: Mapping[str, str], numbers: Mapping[str, Sequence[float]]) -> Model:
+    """A model from the form it is stored in (`classifier_weights.py`)."""
+    tables: dict[Material, dict[str, Weight]] = {material: {} for material in Material}
+    for signal, line in weights.items():
+        terms = dict(map(_term, line.split(";")))
+        (adds,) = numbers.get(f"signal {signal}", (0.0,))
+        for material in Material:
+            code, chat, edit = _sum(terms.get("any"), terms.get(material.value))
+            tables[material][signal] = (code, chat, edit, adds, in_words(signal))
+    nothing = (0.0, 0.0, 0.0, 0.0, "")
+    bands = [f"size:{band}" for band in range(len(SIZES) + 1)]
+    bias = {
+        material: [
+            (*_sum(table.get("bias", nothing)[:3], table.get(band, nothing)[:3]), 0.0, "")
+            for band in bands
+        ]
+        for material, table in tables.items()
+    }
+    bands_of = range(len(SIZES) + 1)
+    copying = CopyModel(
+        share=numbers["share"],
+        low_powers={
+            material: [
+                power_of(max(_line(numbers, "low", material, band), 0.0) ** 2) for band in bands_of
+            ]
+            for material in Material
+        },
+        high_means={
+            material: [_line(numbers, "high", material, band) for band in bands_of]
+            for material in Material
+        },
+    )
+    return Model(weights=tables, bias=bias, copying=copying)
+
+
+def _line(
+    numbers: Mapping[str, Sequence[float]], part: str, material: Material, band: int
+) -> float:
+    """A mean is a straight line over the bands of size, one for each material."""
+    at_zero, slope = numbers[f"{part} {material}"]
+    return at_zero + slope * band / 8.0
+
+
+def _term(term: str) -> tuple[str, Posterior]:
+    """`any 12 -40 28`, `code 3 4 -7`: hundredths, for every material, and beside that for one."""
+    name, code, chat, edit = term.split()
+    return name, (int(code) / 100, int(chat) / 100, int(edit) / 100)
+
+
+def _sum(one: Posterior | None, other: Posterior | None) -> Posterior:
+    first, second = one or (0.0, 0.0, 0.0), other or (0.0, 0.0, 0.0)
+    return (first[0] + second[0], first[1] + second[1], first[2] + second[2])
+
+
+MODEL = model_of(classifier_weights.WEIGHTS, classifier_weights.COPYING)
+
+
+def classify(features: RequestFeatures, model: Model = MODEL) -> Classification:
     """The most likely workload of a request; its own label, if it gave one, is not looked at."""
-    posterior = _posterior(features)
-    best = max(range(len(_CLASSES)), key=posterior.__getitem__)
+    material = features.material
+    band = bisect_left(SIZES, features.material_chars)
+    known = filter(None, map(model.weights[material].get, features.signals))
+    seen = [model.bias[material][band], *known]  # a signal too rare to learn of has no weight
+    for_code, for_chat, for_edit, adds, _ = zip(*seen)  # noqa: B905 (tuples of one shape)
+    scores = sum(for_code), sum(for_chat), sum(for_edit)
+    logs = _log_softmax(*scores)
+    if features.view.has_text:
+        best = logs.index(max(logs))
+        confidence, reasons = min(exp(logs[best]), 1.0), _reasons(seen, best)
+    else:
+        confidence, best, reasons = 0.0, 1, ("no-text",)
     return Classification(
-        workload=_CLASSES[best],
-        label_confidence=posterior[best] if features.view.has_text else 0.0,
-        copy_ratio=_copy_ratio(posterior),
-        reasons=_reasons(features, best) if features.view.has_text else ("no-text",),
+        workload=CLASSES[best],
+        label_confidence=confidence,
+        copy_ratio=copy_ratio(exp(logs[2]), logs, material, band, sum(adds), model.copying),
+        reasons=reasons,
     )
 
 
-def _posterior(features: RequestFeatures) -> tuple[float, ...]:
-    scores = list(_BIAS)
-    for signal in features.signals:
-        for index, weight in enumerate(_WEIGHTS[signal]):
-            scores[index] += weight
-    highest = max(scores)
-    odds = [exp(score - highest) for score in scores]
-    total = sum(odds)
-    return tuple(value / total for value in odds)
+def log_posterior(features: RequestFeatures, model: Model) -> LogOdds:
+    """What `classify` believes of the workload: log P(code), log P(chat), log P(edit)."""
+    band = bisect_left(SIZES, features.material_chars)
+    table = model.weights[features.material]
+    known = filter(None, map(table.get, features.signals))
+    for_code, for_chat, for_edit, _, _ = zip(*[model.bias[features.material][band], *known])  # noqa: B905
+    return _log_softmax(sum(for_code), sum(for_chat), sum(for_edit))
 
 
-def _copy_ratio(posterior: tuple[float, ...]) -> CopyRatio:
-    """The quantiles of the classes' copy ratios, mixed by the posterior."""
-    points = sorted(
-        (value, share / 5)
-        for workload, share in zip(_CLASSES, posterior, strict=True)
-        for value in _COPY_QUANTILES[workload]
-    )
-    targets = [0.1, 0.3, 0.5, 0.7, 0.9]
-    found: list[float] = []
-    mass = 0.0
-    for value, share in points:
-        mass += share
-        while len(found) < len(targets) and mass >= targets[len(found)]:
-            found.append(value)
-    found += [points[-1][0]] * (len(targets) - len(found))  # rounding in the last step
-    return CopyRatio(quantiles=(found[0], found[1], found[2], found[3], found[4]))
+def _log_softmax(code: float, chat: float, edit: float) -> LogOdds:
+    highest = max(code, chat, edit)
+    total = highest + log(exp(code - highest) + exp(chat - highest) + exp(edit - highest))
+    return code - total, chat - total, edit - total
 
 
-def _reasons(features: RequestFeatures, best: int) -> tuple[str, ...]:
-    """The signals that spoke for the class at `best` against the mean of the others."""
-    spoke = [(_WEIGHTS[signal][best], signal) for signal in features.signals]
-    strongest = sorted((pair for pair in spoke if pair[0] > 0.2), reverse=True)
-    return tuple(signal for _, signal in strongest[:_MAX_REASONS])
+def _reasons(seen: list[Weight], best: int) -> tuple[str, ...]:
+    """What spoke for the class at `best`, the strongest first, in an operator's words."""
+    strongest = sorted(seen[1:], key=_FOR_CLASS[best], reverse=True)[: _MAX_REASONS + 1]
+    while strongest and strongest[-1][:3][best] < _MIN_REASON:
+        strongest.pop()
+    return tuple(dict.fromkeys(map(_NAME, strongest)))[:_MAX_REASONS]  # several may read the same

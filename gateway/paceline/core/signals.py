@@ -1,144 +1,273 @@
-"""The lexical signals of a request: small named facts that `classify` weighs.
+"""The signals of a request: small named facts that `classify` weighs, and their names in words.
 
-Each is a yes or no, named so that it can stand in an explanation. Words are looked up in sets and
-not searched for one by one, so the cost is linear in the words read and independent of the lists.
+A signal is a yes or no. `mentions:fix` is a concept of `lexicon.py` anywhere in the caller's own
+words, `asks:fix` one among the first words of a sentence that opens or closes the request,
+`first:fix` and `second:fix` one at its very beginning, `system:fix` one in the system text.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
+from functools import cache
+from operator import itemgetter
 
-from paceline.core.types import Endpoint, RequestView
+from paceline.core.lexicon import CONCEPTS, GLYPHS, STEM_CHARS, STEMS, WORDS
+from paceline.core.material import Split
+from paceline.core.types import RequestView, Turn
 
-SYSTEM_CHARS = 2048
-"""Characters read of the system text and of each of the last few turns."""
+SYSTEM_CHARS = 240
+"""Characters read of the system text."""
+SYSTEM_MARK_CHARS = 1000
+"""Of it, searched for the marks of patch formats."""
+EARLIER_CHARS = 90
+"""Characters read at each end of the user turn before the last."""
+OPENING_WORDS = 7
 
-_CODE_LINE = re.compile(
-    r"^[ \t]*(?:def |class |import |from \w+ import|#include|function |const |let |var |public |"
-    r"private |static |return\b|if ?\(|for ?\(|while ?\(|[}\])]|@\w|//|/\*|\w+\(.*\)[;:{]?$|"
-    r"[\w.\[\]]+ ?[-+*/]?= ?\S|<\/?\w[^>\n]*>|SELECT |\w+: \{)",
-    re.MULTILINE,
-)
-
-
-def has_code_line(text: str) -> bool:
-    return _CODE_LINE.search(text) is not None
-
-
-def looks_like_code(text: str) -> bool:
-    """At least two lines that read as source code in a common language."""
-    return len(_CODE_LINE.findall(text)) >= 2
-
-
-def _lexicon(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_WORD = re.compile(r"[a-z][a-z+#-]*")
-_CHANGE = _lexicon(
-    "fix correct proofread rewrite reword rename replace refactor reformat format update modify "
-    "change remove delete insert convert clean simplify edit improve apply adjust swap move append "
-    "add make turn polish shorten fill mask restore debug repair complete paraphrase anonymize "
-    "capitalize uppercase lowercase translate sort extract copy repeat fixing correcting"
-)
-_SURE_CHANGE = _lexicon(
-    "fix correct proofread rename replace refactor reformat edit modify update remove typo typos "
-    "grammar spelling grammatical punctuation mistakes misspelled errors"
-)
-_WHOLE = re.compile(
-    r"(?:return|give|output|print|show|respond with|reply with|provide|send)\b[^.\n]{0,40}\b"
-    r"(?:full|whole|entire|complete|updated|modified|corrected|fixed|rewritten|revised|edited|only)"
-    r"|in full\b|keep (?:the rest|everything|all)|unchanged|without chang|nothing else"
-)
-_CREATE = _lexicon(
-    "write implement create build generate develop code program make design produce define "
-    "solve port translate"
-)
-_CODE_NOUN = _lexicon(
-    "function functions class script program method code algorithm test tests unittest unit sql "
-    "query regex api endpoint component module library snippet app cli html css css3 bash shell "
-    "command dockerfile makefile loop array struct interface decorator parser compiler"
-)
-_LANGUAGE = _lexicon(
-    "python javascript typescript java c++ c# rust golang ruby php kotlin swift sql html bash "
-    "haskell scala perl lua matlab verilog vhdl react django flask numpy pandas pytorch css "
-    "powershell node"
-)
-_GO = re.compile(r"\b(?:in|to|into|using|with) Go\b")  # in lower case it is a verb
-_PROSE = _lexicon(
-    "essay story poem letter email article blog haiku song joke speech paragraph tweet post recipe "
-    "plan itinerary summary advice ideas report review title slogan message "
-    "lyrics dialogue screenplay resume description headline"
-)
-_EXPLAIN = _lexicon(
-    "explain describe summarize summarise review compare discuss why analyze analyse classify "
-    "answer tell interpret evaluate identify suggest recommend brainstorm explanation commit "
-    "difference mean means understand think calculate"
-)
-_QUESTION = _lexicon(
-    "what why how who when where which whose is are can could does do did should would will"
-)
-_EXTRACT = _lexicon("extract copy quote verbatim repeat reproduce exact exactly unchanged")
-_PATCH = re.compile(r"<{5,7} ?SEARCH|<{7}|\*\*\* Begin Patch|^@@ |^diff --git|^[-+]{3} [ab]/", re.M)
-_FILL = re.compile(r"<\|?fim_|<fim-|<PRE>|<SUF>|\[SUFFIX\]")
-_STUB = re.compile(r"(?:def |function |class |fn |func |public |#include|import )", re.M)
+_MARKS = ",:;!?\"'()[]{}<>`*\\|=_"
+_WORD = re.compile(r"[^\W_][\w+#.'/-]*")
+_ASCII_TO_WORDS = bytes(range(128)).lower().translate(
+    bytes.maketrans(_MARKS.encode(), b" " * len(_MARKS))
+) + bytes(range(128, 256))
+"""Lower case and no punctuation in one pass: several times as fast as `str.translate`."""
+_CJK = re.compile("[\u3040-\u9fff\uac00-\ud7a3]")
+_LATIN_WORD = re.compile(r"[a-z][a-z+#]+")
+_SYSTEM_CONCEPTS = frozenset([
+    "fix", "grammar", "rename", "change", "rewrite", "translate", "summarize", "judge", "whole",
+    "code-noun", "implement", "continue", "explain", "commit", "extract",
+])  # fmt: skip
+_ACTIONS = frozenset([
+    "fix", "grammar", "rename", "change", "rewrite", "extract", "translate", "create",
+    "implement", "tests", "document", "explain", "summarize", "judge", "answer", "calculate",
+    "advise", "continue", "commit", "question", "pick",
+])  # fmt: skip
+_STEM = itemgetter(slice(STEM_CHARS))
+_CHANGES = frozenset(["fix", "grammar", "rename", "change"])
+_WEAK = frozenset(["question", "could", "chatter", "add"])
+"""Concepts whose words stand in any long text: they count only where a sentence opens."""
+_LANGUAGES = frozenset(word for word, concept in WORDS.items() if concept == "language") | {
+    "c", "r", "go", "js",
+}  # fmt: skip
+_TO = frozenset([
+    "to", "in", "into", "using", "with", "use", "auf", "nach", "en", "a", "à", "em", "na", "на",
+    "mit", "con", "avec", "w",
+])  # fmt: skip
 
 
-_ASKING = frozenset(["asks-question", "asks-to-explain", "ends-in-question"])
-_CHANGING = frozenset(["asks-for-change", "speaks-of-change", "asks-for-the-whole"])
+def _named(prefix: str) -> dict[str | None, str]:
+    return {concept: f"{prefix}:{concept}" for concept in [*CONCEPTS, None]}
 
 
-def signals(view: RequestView, ask: str, pasted: str, pasted_chars: int) -> Iterator[str]:
-    """The names of the signals seen, each of which `classify` has a weight for."""
-    lowered = ask.lower()
-    words = _WORD.findall(lowered)
-    said = set(_word_signals(set(words), set(words[:6]), words[:1]))
-    if _GO.search(ask):
-        said.add("names-language")
-    if _WHOLE.search(lowered):
-        said.add("asks-for-the-whole")
-    if lowered.rstrip().endswith("?"):
-        said.add("ends-in-question")
-    if pasted and said & _ASKING and not said & _CHANGING:
-        said.add("asks-about-paste")
-    yield from said
-    yield from _shape_signals(view, ask, pasted, pasted_chars)
+_ASKS, _FIRST, _SECOND, _SYSTEM = map(_named, ["asks", "first", "second", "system"])
+_MENTIONS: dict[str | None, str] = {
+    c: name for c, name in _named("mentions").items() if c and c not in _WEAK
+}
+_MENTIONED_BY = {word: _MENTIONS[c] for word, c in WORDS.items() if c in _MENTIONS}
+_LANGUAGE = _MENTIONS["language"]
 
 
-def _word_signals(words: set[str], opening: set[str], first: list[str]) -> Iterator[str]:
-    named = {
-        "asks-for-change": opening & _CHANGE,
-        "speaks-of-change": words & _SURE_CHANGE,
-        "asks-to-create": opening & _CREATE,
-        "names-code": words & _CODE_NOUN,
-        "names-language": words & _LANGUAGE,
-        "names-prose": words & _PROSE,
-        "asks-to-explain": words & _EXPLAIN,
-        "asks-to-extract": words & _EXTRACT,
-        "asks-question": _QUESTION.intersection(first),
-    }
-    return (name for name, found in named.items() if found)
+def words_of(text: str) -> list[str]:
+    """Lower-case words; names such as `node.js` and `src/main.py` stay whole."""
+    if not text.isascii():
+        return [word.rstrip(".") for word in _WORD.findall(text.lower())]
+    text = text.encode().translate(_ASCII_TO_WORDS).decode()
+    return text.replace(". ", " ").replace(".\n", " ").rstrip(".").split()
 
 
-def _shape_signals(view: RequestView, ask: str, pasted: str, pasted_chars: int) -> Iterator[str]:
-    earlier = view.turns[:-1]
-    shapes = {
-        "prediction": view.prediction,
-        "fill-in-the-middle": view.suffix or _FILL.search(ask),
-        "pasted-text": pasted,
-        "pasted-long": pasted_chars > 1000,
-        "pasted-code": pasted and ("```" in pasted or looks_like_code(pasted)),
-        "code-in-ask": "`" in ask or "();" in ask or _STUB.search(ask),
-        "patch-format": _PATCH.search(view.system[:SYSTEM_CHARS]) or _PATCH.search(pasted),
-        "tools": view.num_tools,
-        "tool-result": view.turns and view.turns[-1].role == "tool",
-        "structured-output": view.response_format,
-        "earlier-code": any("```" in turn.text[:SYSTEM_CHARS] for turn in earlier[-4:]),
-        "follow-up": bool(earlier),
-        "short-ask": len(ask) <= 60,
-        "long-ask": len(ask) > 400,
-        "continues-code": view.endpoint is Endpoint.COMPLETIONS and has_code_line(ask),
-        "not-latin": sum(char > "\u0370" for char in ask[:200]) > len(ask[:200]) / 4,
-    }
-    return (name for name, seen in shapes.items() if seen)
+# ---- what the caller says ------------------------------------------------------------------------
+
+
+def word_signals(parts: Split) -> set[str]:
+    """The concepts in the caller's own words.
+
+    What follows the material counts only if it asks for something, or if nothing before it does:
+    the end of a pasted letter is no instruction.
+    """
+    found: set[str | None] = set()
+    acts = False
+    for part in parts[:2]:
+        if not (part and (words := words_of(part))):
+            continue
+        if "." in words[0] or "/" in words[0]:  # the path of a file that follows
+            words = words[1:] or words
+        opening = words[:OPENING_WORDS]
+        asked = {*map(WORDS.get, opening), *map(STEMS.get, map(_STEM, opening))}
+        if acts and asked.isdisjoint(_ACTIONS):
+            continue
+        acts = not asked.isdisjoint(_ACTIONS)
+        if not part.isascii():
+            asked.update(_glyph_concepts(part))
+            found.update(_script_signals(part))
+        asked.discard(None)
+        found.update(map(_MENTIONED_BY.get, words))
+        found.update(map(_MENTIONS.get, asked))
+        found.update(map(_ASKS.__getitem__, asked))
+        found.add(_FIRST[WORDS.get(words[0]) or STEMS.get(words[0][:STEM_CHARS])])
+        if len(words) > 1:
+            found.add(_SECOND[WORDS.get(words[1]) or STEMS.get(words[1][:STEM_CHARS])])
+        if (_LANGUAGE in found or "in" in words or "to" in words) and _names_language(words):
+            found.add("to-language")
+    found.discard(None)
+    return found or {"no-ask"}  # type: ignore[return-value]  # it holds None no more
+
+
+def _names_language(words: list[str]) -> bool:
+    """`in Go`, `to c`: a language's name after a preposition; `go` alone is a verb."""
+    for name in _LANGUAGES.intersection(words):
+        place = words.index(name)
+        if place and words[place - 1] in _TO:
+            return True
+    return False
+
+
+def _glyph_concepts(text: str) -> Iterator[str]:
+    if _CJK.search(text):
+        for glyphs, concept in GLYPHS.items():
+            if glyphs in text:
+                yield concept
+        for word in _LATIN_WORD.findall(text.lower()):
+            if word in WORDS:
+                yield WORDS[word]
+
+
+def _script_signals(text: str) -> Iterator[str]:
+    if text[0] > "\u0370" or text[-2:] > "\u0370":
+        yield "not-latin"
+    if _CJK.search(text[:60]):
+        yield "no-spaces"
+
+
+# ---- what else the request has -------------------------------------------------------------------
+
+_ASK_SIZES = (20, 40, 80, 160, 320, 640)
+_ASK_LENGTHS = tuple(f"ask-length:{band}" for band in range(len(_ASK_SIZES) + 1))
+_OPEN_ENDS = ('"""', "*/", "'''", "{", ":", "(", ",", ")")
+_NEW_FILE = re.compile("new file|own file|separate file", re.IGNORECASE)
+END_CHARS = 400
+"""Characters at each end of the last user turn that are searched for marks."""
+
+
+def shape_signals(view: RequestView, last: int, text: str, parts: Split) -> list[str]:
+    """What the request has besides words; `last` is the index of its last user turn."""
+    before, after, material, _ = parts
+    num_chars = len(before) + len(after)
+    found = [_ASK_LENGTHS[bisect_left(_ASK_SIZES, num_chars)]]
+    ending = before[-2:] + after[-2:] + text[-1:]
+    if "?" in ending or "？" in ending:
+        found.append("ends-in-question")
+    if "`" in before or "`" in after or "()" in before:
+        found.append("code-in-ask")
+    ends = text if len(text) <= 2 * END_CHARS else text[:END_CHARS] + text[-END_CHARS:]
+    if (
+        view.suffix
+        or ("<" in ends and _has_fill_mark(ends))
+        or ("[" in ends and "[SUFFIX]" in ends)
+    ):
+        found.append("fill-in-the-middle")
+    if ("@" in ends and "@@ " in ends) or ("-" in ends and "--- a/" in ends):
+        found.append("diff")
+    if not num_chars and _is_unfinished(material):
+        found.append("unfinished-code")
+    if ("file" in before or "file" in after) and _NEW_FILE.search(f"{before}\n{after}"):
+        found.append("new-file")
+    if view.prediction:
+        found.append("prediction")
+    if view.num_tools:
+        found.append("tools")
+    if view.turns and view.turns[-1].role == "tool":
+        found.append("tool-result")
+    if view.response_format:
+        found.append("structured-output")
+    if view.max_tokens and view.max_tokens <= 64:
+        found.append("short-answer")
+    if view.system:
+        found += _system_signals(view.system)
+    if last > 0:
+        found += _earlier_signals(view.turns, last)
+    elif _is_for_reading(text):
+        found.append("read-only")
+    return found
+
+
+def _has_fill_mark(text: str) -> bool:
+    return "fim" in text or "<CURSOR>" in text or "<PRE>" in text or "<SUF>" in text
+
+
+def _is_unfinished(code: str) -> bool:
+    tail = code[-600:].rstrip()
+    return tail.count("{") > tail.count("}") or tail.endswith(_OPEN_ENDS)
+
+
+def _is_for_reading(head: str) -> bool:
+    head = head[:120]
+    return "ead only" in head or "ead-only" in head or "do not edit" in head or "eference" in head
+
+
+def _system_signals(system: str) -> Iterator[str]:
+    found = {*map(WORDS.get, words_of(system[:SYSTEM_CHARS]))}
+    for concept in found & _SYSTEM_CONCEPTS:
+        yield _SYSTEM[concept]
+    head = system[:SYSTEM_MARK_CHARS]
+    if ("<" in head and "<<<<<<<" in head) or "@@" in head or ("*" in head and "*** " in head):
+        yield "patch-format"
+
+
+def _earlier_signals(turns: tuple[Turn, ...], last: int) -> Iterator[str]:
+    yield "follow-up"
+    for place in range(last - 1, max(-1, last - 5), -1):
+        turn = turns[place]
+        if turn.role != "user":
+            continue
+        text = turn.text
+        if _is_for_reading(text):
+            yield "read-only"
+        words = words_of(f"{text[:EARLIER_CHARS]} {text[-EARLIER_CHARS:]}")
+        found = {*map(WORDS.get, words)}
+        if not found.isdisjoint(_CHANGES):
+            yield "earlier:change"
+        if "create" in found or "implement" in found:
+            yield "earlier:create"
+        if "question" in found or "explain" in found:
+            yield "earlier:question"
+        return
+
+
+# ---- in words ------------------------------------------------------------------------------------
+
+_PLAIN = {
+    "no-ask": "no instruction",
+    "to-language": "names the language to write in",
+    "not-latin": "not in Latin script",
+    "no-spaces": "not in Latin script",
+    "ends-in-question": "ends in a question",
+    "prediction": "brings a predicted output",
+    "fill-in-the-middle": "a gap to fill in",
+    "tools": "offers tools",
+    "tool-result": "answers a tool's result",
+    "structured-output": "wants structured output",
+    "code-in-ask": "code in the instruction",
+    "diff": "a diff",
+    "unfinished-code": "code that breaks off",
+    "new-file": "wants a new file",
+    "read-only": "says what is for reading only",
+    "short-answer": "wants a short answer",
+    "patch-format": "wants a patch",
+    "follow-up": "follows up",
+    "earlier:change": "an edit before it",
+    "earlier:create": "something written before it",
+    "earlier:question": "a question before it",
+}
+
+
+@cache
+def in_words(signal: str) -> str:
+    """A signal as an operator reads it. Several may read the same."""
+    kind, _, concept = signal.partition(":")
+    if signal in _PLAIN:
+        return _PLAIN[signal]
+    if kind == "ask-length":
+        return "a short instruction" if int(concept) < 3 else "a long instruction"
+    if kind == "system":
+        return f"system text {CONCEPTS[concept]}"
+    return CONCEPTS.get(concept, "other words")

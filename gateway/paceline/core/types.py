@@ -84,16 +84,30 @@ class RequestView:
     has_text: bool = True  # False for token-id prompts, and where no text foretells the output
 
 
+class Material(StrEnum):
+    """What a request gives the model to copy from, besides the caller's own words."""
+
+    NONE = "none"
+    SENTENCE = "sentence"  # beside the instruction
+    TEXT = "text"
+    CODE = "code"  # structured data too
+    TOOL_RESULT = "tool-result"
+    ANSWERED_CODE = "answered-code"  # the model's own, in an earlier turn
+    ANSWERED_TEXT = "answered-text"
+    EARLIER_CODE = "earlier-code"  # the caller's, in an earlier turn
+    EARLIER_TEXT = "earlier-text"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFeatures:
     """The bounded look at a request that classification uses (`features.py` measures them)."""
 
     view: RequestView
-    ask: str  # the caller's own words in the last user turn, pasted blocks taken out
-    pasted_chars: int  # characters of pasted material in the conversation's user turns
+    ask: str  # the caller's own words in the last user turn, both ends
+    material: Material
+    material_chars: int  # length of that material, uncut
     prompt_chars: int  # all text of the prompt, uncut
-    num_turns: int
-    signals: frozenset[str] = frozenset()  # names of the lexical signals seen
+    signals: frozenset[str] = frozenset()  # names of the signals seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
