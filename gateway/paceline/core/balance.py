@@ -16,6 +16,8 @@ def pick_worker(pool: PoolSnapshot) -> WorkerSnapshot:
 
     Raises ValueError for a pool without workers, which the configuration does not allow.
     """
+    if len(pool.workers) == 1:
+        return pool.workers[0]
     candidates = [worker for worker in pool.workers if worker.up] or list(pool.workers)
     if not candidates:
         raise ValueError(f"pool {pool.name} has no workers")

@@ -45,11 +45,12 @@ def decide(
     """
     classification = _labelled(classify(features), caller)
     refused = {pool.name: refusal(features.view, pool) for pool in model.pools}
-    allowed = frozenset(name for name, why in refused.items() if why is None)
+    allowed = frozenset([name for name, why in refused.items() if why is None])
     if not allowed:
         raise NoCompatiblePool(_nobody_can(model, refused))
     outcome = apply_rules(rules, facts(features, classification, caller), caller, allowed)
-    candidates = [pool for pool in model.pools if pool.name in allowed - outcome.forbidden]
+    usable = allowed - outcome.forbidden
+    candidates = [pool for pool in model.pools if pool.name in usable]
     pool, reason = _standing_in(*_wanted_pool(model, candidates, outcome), model, candidates)
     return Decision(
         classification=classification,
@@ -58,7 +59,7 @@ def decide(
         worker=pick_worker(pool).url,
         reason=reason,
         rule=outcome.rule,
-        pools=tuple(_verdict(pool, refused[pool.name], outcome) for pool in model.pools),
+        pools=tuple([_verdict(pool, refused[pool.name], outcome) for pool in model.pools]),
         rules=outcome.verdicts,
     )
 

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from paceline.core.splices import Member, Splice, members, spliced
@@ -103,15 +104,18 @@ def rewrite(
     return spliced(raw, splices)
 
 
-def _name_model(raw: bytes, model: str) -> Iterator[Splice]:
-    name = json.dumps(model).encode()
+def _name_model(raw: bytes, model: str) -> list[Splice]:
+    name = _quoted(model)
     only = _only_model(raw)
     if only is not None:
-        yield Splice(*only, name)
-        return
-    for member in members(raw, raw.index(b"{")):
-        if member.key == "model":
-            yield Splice(member.start, member.end, name)
+        return [Splice(*only, name)]
+    found = members(raw, raw.index(b"{"))
+    return [Splice(member.start, member.end, name) for member in found if member.key == "model"]
+
+
+@lru_cache(maxsize=1024)
+def _quoted(model: str) -> bytes:
+    return json.dumps(model).encode()
 
 
 def _only_model(raw: bytes) -> tuple[int, int] | None:

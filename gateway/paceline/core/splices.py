@@ -10,10 +10,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, cast
 
 from paceline.errors import InvalidRequest
 
+_BY_PLACE = attrgetter("start")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCAN: Any = cast(Any, json.JSONDecoder(parse_int=str, parse_float=str, strict=False)).scan_once
 
@@ -66,7 +68,7 @@ def spliced(raw: bytes, splices: Iterable[Splice]) -> bytes:
     """`raw` with the splices made, which may not overlap; `raw` itself where there are none."""
     pieces: list[bytes] = []
     position = 0
-    for splice in sorted(splices, key=lambda splice: splice.start):
+    for splice in sorted(splices, key=_BY_PLACE):
         pieces += (raw[position : splice.start], splice.text)
         position = splice.end
     return b"".join([*pieces, raw[position:]]) if pieces else raw

@@ -34,8 +34,10 @@ def _chat_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
     system: list[str] = []
     turns: list[Turn] = []
     for message in both_ends(sequence(body.get("messages"))):
-        role = string(mapping(message).get("role"))
-        text = text_of(mapping(message).get("content"))
+        if not isinstance(message, dict):
+            message = {}
+        role, content = string(message.get("role")), message.get("content")
+        text = content if isinstance(content, str) else text_of(content)
         if role in ("system", "developer"):
             system.append(text)
         else:

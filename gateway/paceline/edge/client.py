@@ -36,7 +36,8 @@ class ClientGone(Exception):
 class Connection(Protocol):
     """What a client's connection does for a request."""
 
-    def write(self, data: bytes) -> None: ...
+    @property
+    def write(self) -> Callable[[bytes], None]: ...
     def head(self, status: int, headers: Headers) -> bytes: ...
     async def drained(self) -> None: ...
     def read_on(self, on: bool) -> None: ...
@@ -48,7 +49,7 @@ class Client:
 
     __slots__ = (
         "_body", "_body_bytes", "_broken", "_chunked", "_connection", "_has_body", "_head",
-        "_reading_paused", "_waiter", "_wants_continue", "answered", "gone", "headers",
+        "_reading_paused", "_waiter", "_wants_continue", "_write", "answered", "gone", "headers",
         "http_version", "keep_alive", "method", "on_writable", "path", "query", "request_complete",
         "started", "status", "task", "writable",
     )  # fmt: skip
@@ -67,6 +68,7 @@ class Client:
     ) -> None:
         """`path` is decoded once, `query` not at all; `expects` says that there is an Expect."""
         self._connection = connection
+        self._write = connection.write
         self.method = method
         self.path = path
         self.query = query
@@ -183,7 +185,7 @@ class Client:
                 raise self._broken
             if self._wants_continue:
                 self._wants_continue = False
-                self._connection.write(CONTINUE)
+                self._write(CONTINUE)
             await self.changed(timeout_s)
         data = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         self._body, self._body_bytes = [], 0
@@ -235,7 +237,7 @@ class Client:
         if self._head or not self._chunked:
             self._send(self._framed(data))
         elif data and not self.gone:
-            self._connection.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self._write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def finish(self, data: bytes = b"") -> None:
         """The answer's end, with the last of its body."""
@@ -255,7 +257,7 @@ class Client:
         if self._head:
             data, self._head = self._head + data, b""
         if data and not self.gone:
-            self._connection.write(data)
+            self._write(data)
 
     def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """A whole response, with its length."""

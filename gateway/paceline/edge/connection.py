@@ -227,9 +227,11 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._break_off(f"a worker's answer is not HTTP ({error})")
         else:
-            if answer.sink is not None and answer.stage is Stage.BODY:
-                if answer.chunks:
-                    answer.sink.received(answer.take())
+            sink = answer.sink
+            if sink is not None and answer.stage is Stage.BODY:
+                chunks, answer.chunks = answer.chunks, []
+                if chunks:
+                    sink.received(chunks[0] if len(chunks) == 1 else b"".join(chunks))
             elif answer.stage < Stage.BODY and answer.num_head_bytes > MAX_HEADER_BYTES:
                 self._break_off("a worker's headers are too long")
             else:

@@ -82,6 +82,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self.write = self._transport.write
         self._server_state.connections.add(cast(Any, self))
         self._patience.within(HEAD_S)
 
@@ -242,6 +243,7 @@ class HttpConnection(asyncio.Protocol):
             keep_alive=self._parser.should_keep_alive(),
             expects=b"expect" in names,
         )
+        client.writable = self._writable is None
         client.task = self._loop.create_task(self._serve(client))
         self._server_state.tasks.add(client.task)
 
@@ -273,9 +275,6 @@ class HttpConnection(asyncio.Protocol):
     def num_unsent_bytes(self) -> int:
         """What was written and the socket has not taken yet."""
         return self._transport.get_write_buffer_size()
-
-    def write(self, data: bytes) -> None:
-        self._transport.write(data)
 
     def head(self, status: int, headers: Headers) -> bytes:
         return head_bytes(status, self._server_state.default_headers + headers)

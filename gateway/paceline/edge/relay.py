@@ -47,6 +47,9 @@ HELD_BYTES = 2**20
 END_GRACE_S = 0.1
 """After `[DONE]` the connection may end its body; then it can be used again. A chunk that is held
 back for the one behind it waits as long."""
+LOOKS = 8
+"""A stream's silence is noticed when this many looks in a row found nothing, so an eighth late at
+most; a deadline that every event puts off would cost a tenth of the event."""
 KEEP_ALIVE_S = 15.0
 """Between comments of ours to a client whose stream has begun and has no event yet: proxies cut
 what is silent for a minute."""
@@ -199,7 +202,8 @@ class Stream:
         loop = asyncio.get_running_loop()
         self._over: asyncio.Future[None] = loop.create_future()
         self._silence_s = answer.timeouts.between_bytes_s
-        self._silence = Deadline(loop, self._too_silent)
+        self._silence = Deadline(loop, self._is_it_silent)
+        self._quiet_looks = 0  # since the last read
         self._pause = Deadline(loop, self._paused)  # what waits for it depends on how far we are
 
     async def begin(self) -> int:
@@ -275,7 +279,7 @@ class Stream:
         if self._answer.record.first_event_s is None:
             self._silence_s = max(self._silence_s, self._answer.timeouts.first_byte_s)
             self._pause.within(KEEP_ALIVE_S)
-        self._silence.within(self._silence_s)
+        self._listen_for_silence()
         self._client.on_writable = self._reads_again
         self._forward(held)
         if not held:
@@ -287,11 +291,8 @@ class Stream:
             self._client.write(data)
         elif not self._done:  # what comes behind the end is not the client's
             self._look_into(data)
-        if self._done:
-            return
-        if self._client.writable:
-            self._silence.within(self._silence_s)
-        else:
+        self._quiet_looks = 0
+        if not self._client.writable:
             self._silence.off()
             self._answer.exchange.read_on(False)
 
@@ -329,11 +330,19 @@ class Stream:
             self._over.set_exception(error)
 
     def _reads_again(self) -> None:
-        self._silence.within(self._silence_s)
+        self._listen_for_silence()
         self._answer.exchange.read_on(True)
 
-    def _too_silent(self) -> None:
-        self._ends(WorkerTimeout(f"a worker sent nothing for {self._silence_s:g} s"))
+    def _listen_for_silence(self) -> None:
+        self._quiet_looks = 0
+        self._silence.within(self._silence_s / LOOKS)
+
+    def _is_it_silent(self) -> None:
+        self._quiet_looks += 1
+        if self._quiet_looks > LOOKS:
+            self._ends(WorkerTimeout(f"a worker sent nothing for {self._silence_s:g} s"))
+        else:
+            self._silence.within(self._silence_s / LOOKS)
 
     def _paused(self) -> None:
         """Nothing came for a while: for what we wait for now, that was long enough."""
@@ -350,6 +359,7 @@ class Stream:
             return
         self._answer.record.first_event_s = self._answer.now_s()
         self._silence_s = self._answer.timeouts.between_bytes_s
+        self._listen_for_silence()
         self._pause.off()
 
     def _forward(self, blocks: list[bytes]) -> None:
