@@ -72,6 +72,7 @@ class ScriptedWorker:
         self.metrics = b""
         self.models = MODELS
         self.models_status = 200
+        self.chooses: Callable[[Seen], Script] | None = None  # in place of the next in the list
         self.routine: Script | None = None  # played for every GET, where one is set
         self.reads_bodies = True  # else a script begins at the head of its request
 
@@ -127,7 +128,7 @@ class ScriptedWorker:
                 if seen.method == "GET":
                     script = self.routine or [self._routine(seen.path)]
                 else:
-                    script = self._next_script()
+                    script = self._script(seen)
                     seen.connection = connection
                     self.seen.append(seen)
                 if not await self._play(script, seen, reader, writer):
@@ -138,7 +139,9 @@ class ScriptedWorker:
             self._connections.discard(writer)
             writer.close()
 
-    def _next_script(self) -> Script:
+    def _script(self, seen: Seen) -> Script:
+        if self.chooses is not None:
+            return self.chooses(seen)
         return self._scripts[0] if len(self._scripts) == 1 else self._scripts.popleft()
 
     def _routine(self, path: str) -> bytes:
