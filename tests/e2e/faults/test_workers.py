@@ -130,6 +130,15 @@ async def test_an_encoded_stream_is_sent_plain(size: int):
     assert "content-encoding" not in answer.headers
 
 
+@pytest.mark.parametrize("missing", [1, 8, 30])
+async def test_an_encoded_stream_that_is_cut_is_not_whole_because_http_is(missing: int):
+    packed = gzip.compress(delta("x", finish="stop"))[:-missing]
+    script = [stream_head("content-encoding: gzip"), chunk(packed), chunk(b"")]
+    async with ScriptedWorker(script).running() as worker, gateway(pool("p", worker.url)) as g:
+        answer = await g.chat(stream=True, stream_options={"include_usage": True})
+    assert b'"worker_died"' in answer.content
+
+
 async def test_hop_by_hop_headers_and_lengths_are_the_workers_own():
     extra = ["Connection: x-private, keep-alive", "x-private: 1", "Keep-Alive: timeout=5"]
     worker = ScriptedWorker([response(ANSWER, extra=extra)])
