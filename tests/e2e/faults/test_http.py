@@ -272,13 +272,24 @@ HIDDEN = b"0\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n"
 async def test_a_head_that_can_be_read_in_two_ways_is_refused_once_and_closed(version: str):
     head = f"POST /v1/chat/completions HTTP/{version}\r\nHost: x\r\nConnection: keep-alive\r\n"
     async with before([response(ANSWER)]) as (_, g, worker):
-        for lines in [*LENGTHS, *(["Transfer-Encoding: chunked"] if version == "1.0" else [])]:
+        for lines in LENGTHS:
             sent = f"{head}Content-Type: application/json\r\n{lines}\r\n\r\n".encode("latin-1")
             answers = await all_answers(g, sent + HIDDEN)
             assert answers.startswith(b"HTTP/1.1 400 "), lines
             assert b"connection: close" in answers, lines
             assert answers.count(b"HTTP/1.1 ") == 1, lines
         assert not worker.seen
+
+
+async def test_http_1_0_knows_no_chunks():
+    """Where a server before us read it as HTTP/1.0, the body would be the next request."""
+    chunked = request(b"", version="1.0").replace(
+        b"Content-Length: 0", b"Transfer-Encoding: chunked"
+    )
+    async with before([response(ANSWER)]) as (_, g, worker):
+        answers = await all_answers(g, chunked + chunk(b'{"model":"m"}') + chunk(b""))
+    assert answers.startswith(b"HTTP/1.1 400 ")
+    assert not worker.seen
 
 
 CHUNKS = [
