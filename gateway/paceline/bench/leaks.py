@@ -17,18 +17,17 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import uvloop
 
 from paceline.bench import results
+from paceline.bench.process_tree import ProcessStat
 from paceline.testing.aborted_streams import AbortedStreams
 
 MAX_GROWTH = 0.10
 START_S = 30.0
 SETTLE_S = 5.0  # longer than idle connections to workers are kept
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _IN_FLIGHT = re.compile(r"^paceline_in_flight\{[^}]*\} (\S+)$", re.MULTILINE)
 _REQUESTS = re.compile(r'^paceline_requests_total\{code="(\d+)"[^}]*\} (\S+)$', re.MULTILINE)
 
@@ -98,18 +97,17 @@ async def _started(process: asyncio.subprocess.Process) -> Gateway:
     return Gateway(pid=process.pid, url=data_plane, admin_url=admin)
 
 
-def _rss_bytes(pid: int) -> int:
-    """Resident memory (proc_pid_statm(5))."""
-    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
-
-
 async def footprint(gateway: Gateway) -> Footprint:
+    """Raises RuntimeError if the gateway has ended."""
     metrics = await _get(gateway.admin_url, "/metrics")
+    stat = ProcessStat.read(gateway.pid)
+    if stat is None:
+        raise RuntimeError("the gateway has ended")
     by_code: dict[str, float] = {}
     for code, count in _REQUESTS.findall(metrics):
         by_code[code] = by_code.get(code, 0.0) + float(count)
     return Footprint(
-        rss_bytes=_rss_bytes(gateway.pid),
+        rss_bytes=stat.rss_bytes,
         num_descriptors=len(os.listdir(f"/proc/{gateway.pid}/fd")),
         in_flight=sum(map(float, _IN_FLIGHT.findall(metrics))),
         requests_by_code=by_code,
