@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-classify classify-training check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-classify classify-training check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -52,6 +52,9 @@ bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (AR
 
 bench-smoothing: $(READY)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
 	@$(BIN)/python -m paceline.bench.smoothing
+
+bench-leaks: $(READY)  ## 10,000 aborted and 10,000 whole streams: what a gateway keeps of them, half a minute
+	@$(BIN)/python -m paceline.bench.leaks $(ARGS)
 
 bench-classify: $(READY) $(VENV)/.bench  ## how right the classifier is on sources it has not seen, and how fast
 	@$(BIN)/python -m paceline.bench.classify

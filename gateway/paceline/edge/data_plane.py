@@ -90,6 +90,7 @@ class DataPlane:
             record.code = record.code or client.status or 500
             record.ended_s = record.ended_s or self._now_s()
             _log_failure(request)
+            record.failure = None  # its traceback would keep the request, and its body, with it
             if request.endpoint is not None:
                 self._telemetry.ended(record)
 

@@ -123,7 +123,7 @@ class Forwarder:
             now_s=self._now_s,
         )
         kind = header(exchange.headers, b"content-type") or b""
-        if exchange.status != 200 or not kind.startswith(b"text/event-stream"):
+        if exchange.status != 200 or not kind.lower().startswith(b"text/event-stream"):
             return Whole(answer, learns=body.view.endpoint in GENERATING)
         return Stream(
             answer,

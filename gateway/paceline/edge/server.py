@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import itertools
 import logging
 import signal
 import socket
@@ -29,6 +30,12 @@ log = logging.getLogger(__name__)
 BACKLOG = 2048
 KEEP_ALIVE_S = 75
 """Longer than clients' pools keep a connection, so that they close it and not we."""
+TICK_S = 0.1
+"""uvicorn's: every tenth tick it sets the date that responses bear."""
+OVER_S = 0.005
+"""Between looks at whether all is over, once the server is ending."""
+LAST_WORDS_S = 1.0
+"""For a request whose time is up: it tells its client so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +121,52 @@ class Running:
                 in_flight,
             )
         for server in self._servers:
-            server.force_exit = server.should_exit
-            server.should_exit = True
+            server.stop()
 
     async def ended(self) -> None:
         await asyncio.gather(*self._tasks)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server without its signal handlers: two of them share one process."""
+    """uvicorn's server without its signal handlers, since two of them share one process; and it
+    ends when all is over, where uvicorn's looks ten times a second."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._told_to_end = asyncio.Event()
+
+    def stop(self) -> None:
+        """Gracefully the first time, at once the second."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+        self._told_to_end.set()
+
+    async def main_loop(self) -> None:
+        for counter in itertools.count():
+            if await self.on_tick(counter):
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._told_to_end.wait(), TICK_S)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Refuses what is new, and gives what is under way its time; then it ends with an error."""
+        for listening in [*self.servers, *(sockets or ())]:
+            listening.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                while self._busy and not self.force_exit:  # noqa: ASYNC110 (both are uvicorn's)
+                    await asyncio.sleep(OVER_S)
+        if tasks := list(self.server_state.tasks):
+            log.warning("ending %d requests that are still running", len(tasks))
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=LAST_WORDS_S)
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self.server_state.connections or self.server_state.tasks)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

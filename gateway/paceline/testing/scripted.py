@@ -72,8 +72,9 @@ class ScriptedWorker:
         self.metrics = b""
         self.models = MODELS
         self.models_status = 200
+        self.chooses: Callable[[Seen], Script] | None = None  # in place of the next in the list
         self.routine: Script | None = None  # played for every GET, where one is set
-        self.reads_bodies = True  # else a script begins at the head of its request
+        self.num_unread = 0  # so many bodies are not read: a script begins at its request's head
 
     @property
     def url(self) -> str:
@@ -123,11 +124,11 @@ class ScriptedWorker:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
-            while (seen := await _read_request(reader, self.reads_bodies)) is not None:
+            while (seen := await self._request(reader)) is not None:
                 if seen.method == "GET":
                     script = self.routine or [self._routine(seen.path)]
                 else:
-                    script = self._next_script()
+                    script = self._script(seen)
                     seen.connection = connection
                     self.seen.append(seen)
                 if not await self._play(script, seen, reader, writer):
@@ -138,7 +139,18 @@ class ScriptedWorker:
             self._connections.discard(writer)
             writer.close()
 
-    def _next_script(self) -> Script:
+    async def _request(self, reader: asyncio.StreamReader) -> Seen | None:
+        seen = await _read_head(reader)
+        if seen is not None and (length := seen.header("content-length")):
+            if self.num_unread:
+                self.num_unread -= 1
+            else:
+                seen.body = await reader.readexactly(int(length[0]))
+        return seen
+
+    def _script(self, seen: Seen) -> Script:
+        if self.chooses is not None:
+            return self.chooses(seen)
         return self._scripts[0] if len(self._scripts) == 1 else self._scripts.popleft()
 
     def _routine(self, path: str) -> bytes:
@@ -186,7 +198,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def _read_request(reader: asyncio.StreamReader, reads_body: bool) -> Seen | None:
+async def _read_head(reader: asyncio.StreamReader) -> Seen | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -194,10 +206,7 @@ async def _read_request(reader: asyncio.StreamReader, reads_body: bool) -> Seen 
     first, *lines = head.decode("latin-1").split("\r\n")
     method, path, _ = first.split(" ")
     pairs = [line.partition(": ") for line in lines if line]
-    headers = [(name, value) for name, _, value in pairs]
-    length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
-    body = await reader.readexactly(length) if reads_body else b""
-    return Seen(method, path, headers, body)
+    return Seen(method, path, [(name, value) for name, _, value in pairs], b"")
 
 
 async def _wait_for_end(reader: asyncio.StreamReader) -> None:

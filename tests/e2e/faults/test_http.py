@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from harness import Served, eventually, gateway, pool
+from paceline.edge import protocol, server
 from paceline.edge.protocol import MAX_HEAD_BYTES
 from paceline.settings import Limits, Timeouts
 from paceline.testing.scripted import (
@@ -280,6 +281,17 @@ async def test_a_head_that_can_be_read_in_two_ways_is_refused_once_and_closed(ve
         assert not worker.seen
 
 
+async def test_http_1_0_knows_no_chunks():
+    """Where a server before us read it as HTTP/1.0, the body would be the next request."""
+    chunked = request(b"", version="1.0").replace(
+        b"Content-Length: 0", b"Transfer-Encoding: chunked"
+    )
+    async with before([response(ANSWER)]) as (_, g, worker):
+        answers = await all_answers(g, chunked + chunk(b'{"model":"m"}') + chunk(b""))
+    assert answers.startswith(b"HTTP/1.1 400 ")
+    assert not worker.seen
+
+
 CHUNKS = [
     b"zz\r\n{}\r\n0\r\n\r\n",
     b"-2\r\n{}\r\n0\r\n\r\n",
@@ -351,7 +363,8 @@ async def test_a_worker_gets_one_length_which_is_ours_however_the_body_came():
     ]
     async with before([response(ANSWER)]) as (_, g, worker):
         for sent in sendings:
-            assert ANSWER in await all_answers(g, sent)
+            closing = sent.replace(b"Host: x", b"Host: x\r\nConnection: close", 1)
+            assert ANSWER in await all_answers(g, closing)
     assert len(worker.seen) == len(sendings)
     for seen in worker.seen:
         assert seen.body == body.replace(b'"m"', b'"up"')
@@ -369,3 +382,68 @@ async def all_answers(g: Served, sent: bytes) -> bytes:
                 while data := await raw.reader.read(65536):
                     answer += data
         return answer
+
+
+# -- clients that take their time --------------------------------------------------------------
+
+
+async def test_a_head_has_a_bound_in_time(monkeypatch):
+    monkeypatch.setattr(protocol, "HEAD_S", 0.2)
+    async with before([response(ANSWER)]) as (raw, g, _):
+        raw.writer.write(b"GET /version HTTP/1.1\r\nHost: x\r\nx-")
+        answer = await raw.until_closed()
+        async with connected(g) as silent:
+            assert await silent.until_closed() == b""
+        async with connected(g) as dripping:
+            writing = asyncio.create_task(
+                drip(dripping, b"GET /version HTTP/1.1\r\nx: " + b"y" * 99)
+            )
+            assert (await dripping.until_closed()).startswith(b"HTTP/1.1 408 ")
+            await writing
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"request_timeout"' in answer
+
+
+async def drip(raw: Raw, data: bytes) -> None:
+    for byte in data:
+        if raw.reader.at_eof():
+            return
+        raw.writer.write(bytes([byte]))
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("sent", [b"", b'{"model"'])
+async def test_a_body_may_pause_for_as_long_as_between_bytes_and_no_longer(sent: bytes):
+    timeouts = Timeouts(between_bytes_s=0.2, shutdown_s=1)
+    async with before([response(ANSWER)], timeouts=timeouts) as (raw, _, worker):
+        head = request(b"x" * 100).removesuffix(b"x" * 100)
+        raw.writer.write(head + sent)
+        answer = await raw.until_closed()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"request_timeout"' in answer
+    assert not worker.seen
+
+
+@pytest.mark.parametrize("encoding", [(), ("Transfer-Encoding: chunked",)])
+async def test_a_client_that_leaves_within_its_body_asks_no_worker(encoding: tuple[str, ...]):
+    async with before([response(ANSWER)]) as (raw, g, worker):
+        whole = request(b"x" * 100, *encoding)
+        if encoding:
+            whole = whole.replace(b"Content-Length: 100\r\n", b"").replace(b"x" * 100, b"64\r\nxx")
+        raw.writer.write(whole[:-2])
+        await asyncio.sleep(0.05)
+        raw.writer.close()
+        await eventually(lambda: len(g.running.connections) == 0)
+        metrics = await g.metrics()
+    assert not worker.seen
+    assert metrics['paceline_requests_total{code="499",model="",pool="",workload=""}'] == 1
+
+
+async def test_an_idle_connection_is_kept_for_the_next_request_and_then_let_go(monkeypatch):
+    monkeypatch.setattr(server, "KEEP_ALIVE_S", 0.3)
+    async with before([response(ANSWER)]) as (raw, _, _):
+        for _ in range(2):
+            raw.writer.write(VERSION)
+            await raw.until(b"}")
+            await asyncio.sleep(0.1)
+        assert await raw.until_closed() == b""

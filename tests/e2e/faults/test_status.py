@@ -95,6 +95,15 @@ async def test_comments_alone_commit_no_status_but_reach_the_client():
     assert answer.content == COMMENTS * 4 + delta("x", finish="stop") + DONE
 
 
+async def test_comments_that_go_on_renew_no_hold():
+    error = refusal(CHAT, 400)
+    worker = ScriptedWorker([stream_head(), *[chunk(COMMENTS), 0.03] * 12, chunk(error), END])
+    async with worker.running(), gateway(pool("p", worker.url), timeouts=SHORT_HOLD) as g:
+        answer = await g.chat(stream=True)
+    assert answer.status_code == 200
+    assert answer.content.startswith(COMMENTS * 12 + error)
+
+
 async def test_a_stream_that_waits_is_kept_alive_with_comments(monkeypatch):
     monkeypatch.setattr(relay, "KEEP_ALIVE_S", 0.05)
     worker = ScriptedWorker([])

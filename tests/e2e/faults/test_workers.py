@@ -10,6 +10,7 @@ import socket
 import pytest
 
 from harness import eventually, gateway, pool
+from paceline.edge import scrape
 from paceline.testing.scripted import (
     DONE,
     End,
@@ -17,6 +18,7 @@ from paceline.testing.scripted import (
     chunk,
     delta,
     response,
+    stream,
     stream_head,
 )
 
@@ -128,6 +130,15 @@ async def test_an_encoded_stream_is_sent_plain(size: int):
     assert "content-encoding" not in answer.headers
 
 
+@pytest.mark.parametrize("missing", [1, 8, 30])
+async def test_an_encoded_stream_that_is_cut_is_not_whole_because_http_is(missing: int):
+    packed = gzip.compress(delta("x", finish="stop"))[:-missing]
+    script = [stream_head("content-encoding: gzip"), chunk(packed), chunk(b"")]
+    async with ScriptedWorker(script).running() as worker, gateway(pool("p", worker.url)) as g:
+        answer = await g.chat(stream=True, stream_options={"include_usage": True})
+    assert b'"worker_died"' in answer.content
+
+
 async def test_hop_by_hop_headers_and_lengths_are_the_workers_own():
     extra = ["Connection: x-private, keep-alive", "x-private: 1", "Keep-Alive: timeout=5"]
     worker = ScriptedWorker([response(ANSWER, extra=extra)])
@@ -137,10 +148,72 @@ async def test_hop_by_hop_headers_and_lengths_are_the_workers_own():
     assert not {"connection", "x-private", "keep-alive"} & set(answer.headers)
 
 
+ODD_HEADERS = [
+    "x-folded: a\r\n b",
+    "x-nul: a\x00b",
+    "x-cr: a\rb",
+    "x-lf: a\nb",
+    "x y: a",
+    "x-latin: \xe9",
+    "x\xe9: a",
+    ": a",
+    "x-long: " + "y" * 60_000,
+    "content-length: 60",
+    "content-length: 61",
+    "content-length: +60",
+    "transfer-encoding: identity",
+    "transfer-encoding: gzip",
+    "upgrade: h2c",
+    "connection: close, upgrade\r\nupgrade: h2c",
+    "trailer: x",
+    "content-encoding: identity",
+    "content-encoding: GZIP",
+    "content-type: text/html",
+]
+
+
+@pytest.mark.parametrize("odd", ODD_HEADERS)
+async def test_an_odd_header_is_a_bad_gateway_or_no_matter_and_never_half_an_answer(odd: str):
+    """Nor does one header of a worker become two of ours."""
+    answer = response(ANSWER, extra=[odd]).replace(odd.encode(), odd.encode("latin-1"))
+    worker = ScriptedWorker([answer])
+    async with worker.running(), gateway(pool("p", worker.url)) as g:
+        for _ in range(2):
+            got = await g.chat()
+            if got.status_code == 200:
+                assert got.content == ANSWER
+                assert got.headers["content-length"] == str(len(ANSWER))
+                assert not {"b", "transfer-encoding", "upgrade", "trailer"} & set(got.headers)
+            else:
+                assert got.status_code == 502
+                assert got.json()["error"]["code"] in ("worker_protocol_error", "worker_died")
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "Text/Event-Stream; charset=utf-8"])
+async def test_a_stream_is_one_by_its_type_however_that_is_written(kind: str):
+    head = stream_head().replace(b"text/event-stream; charset=utf-8", kind.encode())
+    worker = ScriptedWorker([head, chunk(delta("one")), End.CLOSE])
+    async with worker.running(), gateway(pool("p", worker.url)) as g:
+        got = await g.chat(stream=True)
+    assert got.status_code == 200
+    assert got.content.startswith(delta("one"))
+    assert b"worker_died" in got.content
+
+
+@pytest.mark.parametrize("stream_it", [False, True])
+async def test_an_answer_of_the_other_kind_than_asked_for_passes(stream_it: bool):
+    script = [response(ANSWER)] if stream_it else stream(delta("x", finish="stop"), DONE)
+    wanted = ANSWER if stream_it else delta("x", finish="stop") + DONE
+    async with ScriptedWorker(script).running() as worker, gateway(pool("p", worker.url)) as g:
+        got = await g.chat(stream=stream_it)
+    assert (got.status_code, got.content) == (200, wanted)
+
+
 # -- what probes find --------------------------------------------------------------------------
 
 
-async def test_a_worker_that_comes_back_is_used_again():
+async def test_a_worker_that_comes_back_is_used_again(monkeypatch):
+    monkeypatch.setattr(scrape, "PERIOD_S", 0.1)
     first = ScriptedWorker([response(ANSWER)])
     async with first.running(), gateway(pool("p", first.url)) as g:
         worker = g.fleet.workers[first.url]
@@ -190,14 +263,17 @@ async def test_a_failed_request_is_logged_with_its_worker(caplog):
     assert "nope" not in caplog.text, "callers' own mistakes are theirs"
 
 
-async def test_a_worker_that_serves_another_model_or_refuses_our_key_is_named_once(caplog):
+async def test_a_worker_that_serves_another_model_or_refuses_our_key_is_named_once(
+    caplog, monkeypatch
+):
+    monkeypatch.setattr(scrape, "PERIOD_S", 0.1)
     other = ScriptedWorker([response(ANSWER)])
     other.models = b'{"object":"list","data":[{"id":"other","object":"model"}]}'
     locked = ScriptedWorker([response(ANSWER)])
     locked.models_status = 401
     async with other.running(), locked.running(), gateway(pool("p", other.url, locked.url)):
         await eventually(lambda: len(caplog.records) >= 2)
-        await asyncio.sleep(1.2)  # a probe later
+        await asyncio.sleep(0.3)  # probes later
     said = sorted(record.getMessage() for record in caplog.records)
     assert (
         sorted(
