@@ -56,12 +56,15 @@ def _readable(text: str, prefix: str) -> Iterator[Sample]:
 
 
 def worker_load(text: str) -> WorkerLoad:
-    """A worker's load, engines together."""
-    seen = list(_readable(text, "vllm:"))
+    """A worker's load, engines together.
+
+    Read once a second from every worker, of some hundred lines of which six or so matter, so those
+    are searched for.
+    """
     return WorkerLoad(
-        running=_total(_values(seen, RUNNING)),
-        waiting=_total(_values(seen, WAITING)),
-        kv_cache_usage=_mean(_values(seen, KV_CACHE_USAGE)),
+        running=_total(_values(text, RUNNING)),
+        waiting=_total(_values(text, WAITING)),
+        kv_cache_usage=_mean(_values(text, KV_CACHE_USAGE)),
     )
 
 
@@ -110,13 +113,27 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _values(seen: Sequence[Sample], names: Sequence[str]) -> list[float]:
+def _values(text: str, names: Sequence[str]) -> list[float]:
     """The engines' values under the first name by which all that report are known."""
     for name in names:
-        values = [sample.value for sample in seen if sample.name == name]
+        values = [sample.value for sample in _named(text, name)]
         if values and all(map(math.isfinite, values)):
             return values
     return []
+
+
+def _named(text: str, name: str) -> Iterator[Sample]:
+    """The readable samples of one name."""
+    position = 0
+    while position < len(text):
+        if not text.startswith(name, position):
+            position = text.find(f"\n{name}", position) + 1
+            if position == 0:
+                return
+        end = text.find("\n", position)
+        line = text[position:] if end < 0 else text[position:end]
+        yield from (sample for sample in _readable(line, name) if sample.name == name)
+        position += len(line) + 1
 
 
 def _total(values: Sequence[float]) -> float | None:

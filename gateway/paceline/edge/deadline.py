@@ -38,12 +38,13 @@ class Deadline:
         self._due_s = _OFF
 
     def close(self) -> None:
-        """Off for good: the timer goes too, and with it the last reference to `then`."""
+        """Off for good: the timer goes too, and what is to be called, which holds our owner."""
         self._due_s = _OFF
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._timer_s = _OFF
+        self._then = _nothing
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -60,3 +61,7 @@ class Deadline:
             return
         self._due_s = _OFF
         self._then()
+
+
+def _nothing() -> None:
+    pass

@@ -91,6 +91,7 @@ class HttpConnection(asyncio.Protocol):
         self._closing = True
         self._patience.close()
         self._reads_again()
+        self._stalled.close()
         if self._client is not None:
             self._client.leaves()
 
@@ -119,7 +120,7 @@ class HttpConnection(asyncio.Protocol):
                 self._client.on_writable()
 
     def _reads_again(self) -> None:
-        self._stalled.close()
+        self._stalled.off()
         writable, self._writable = self._writable, None
         if writable is not None and not writable.done():
             writable.set_result(None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import itertools
 import logging
 import signal
@@ -49,6 +50,8 @@ class Addresses:
 async def serve(settings: Settings, ready: Callable[[Addresses], None]) -> None:
     """Serves until a signal. Raises ConfigurationError if an address cannot be had."""
     async with serving(settings) as running:
+        gc.collect()
+        gc.freeze()  # what is here now stays: no collection need look at it again
         ready(running.addresses)
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
