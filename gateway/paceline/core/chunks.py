@@ -19,6 +19,9 @@ from paceline_client.sse import event_data
 DONE = b"[DONE]"
 BAD_GATEWAY = 502
 
+SHORT_BYTES = 4096
+"""An event beyond this is read in full: the pattern below goes over it more than once."""
+_GOES_ON = re.compile(rb'data: \{[^\n]*"choices":\[\{[^\n]*"finish_reason":null[^\n]*\n\n')
 _NO_CHOICES = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _FINISH = re.compile(rb'"finish_reason"\s*:\s*"[^"]')
 
@@ -71,20 +74,16 @@ def read_block(block: bytes) -> tuple[Kind, dict[str, Any]]:
 
 
 def ends_nothing(data: bytes) -> bool:
-    """Whether `data`, which begins with an event, is whole events that are all of no other kind.
+    """Whether `data` is one whole event of kind OTHER.
 
-    The look that nearly every read gets, so it is careful rather than exact: it may say no where it
-    could say yes. Yes is for events of one line each, as vLLM writes them, all with one choice that
-    goes on; whatever else there may be, a comment or an end, breaks one of the counts.
+    The look that nearly every read gets, so it is careful rather than exact: yes is for an event of
+    one line, as vLLM writes it, with one choice that goes on; for anything else it says no, though
+    it might be yes.
     """
-    num_events = data.count(b"\n\n")
     return (
-        data.startswith(b"data: {")
-        and data.endswith(b"\n\n")
-        and data.count(b"data: {") == num_events
-        and data.count(b'"choices":[{') == num_events
-        and data.count(b'"finish_reason"') == num_events
-        and data.count(b'"finish_reason":null') == num_events
+        len(data) <= SHORT_BYTES
+        and _GOES_ON.fullmatch(data) is not None
+        and data.count(b'"finish_reason"') == 1
         and b"\r" not in data
     )
 

@@ -38,8 +38,9 @@ class Dialect(Protocol):
         """Whether the stream, if it ended here without more, would be a whole answer."""
 
     def passes(self, data: bytes) -> bool:
-        """Whether `data`, which begins with an event, is whole events that are all `Kind.OTHER`,
-        told at a look; then `read` need not be told of them. No may also mean not known."""
+        """Whether `data`, which begins with an event, is nothing but whole events that are all
+        `Kind.OTHER`, told at a look; then `read` need not be told of them. No may also mean not
+        known."""
 
     def read(self, block: bytes) -> tuple[Kind, dict[str, Any]]:
         """What a block is, and its event where that was read. Nothing may follow `Kind.DONE`."""

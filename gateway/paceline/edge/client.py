@@ -231,13 +231,14 @@ class Client:
             headers = [*headers, (b"connection", b"close")]
         self._head = self._connection.head(status, headers)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, chunk: bytes | None = None) -> None:
         """A piece of the answer's body, or only its head if there is none yet. One system call,
-        which costs as much as all else that is done for an event."""
+        which costs as much as all else that is done for an event. `chunk` is `data` as a chunk, if
+        somebody has made one of it already."""
         if self._head or not self._chunked:
             self._send(self._framed(data))
         elif data and not self.gone:
-            self._write(b"%x\r\n%b\r\n" % (len(data), data))
+            self._write(chunk or b"%x\r\n%b\r\n" % (len(data), data))
 
     def finish(self, data: bytes = b"") -> None:
         """The answer's end, with the last of its body."""

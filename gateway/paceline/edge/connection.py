@@ -7,6 +7,7 @@ stream passes without a task waking for every event.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol, cast
@@ -27,6 +28,10 @@ HIGH_WATER_BYTES = 256 * 1024
 MAX_HEADER_BYTES = 64 * 1024
 
 
+_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,6})\r\n")
+"""Of a chunk without extensions, which nobody sends; those are the parser's."""
+
+
 class StaleConnection(WorkerError):
     """A reused connection ended before the worker sent a byte: it was closed while idle."""
 
@@ -34,8 +39,9 @@ class StaleConnection(WorkerError):
 class Sink(Protocol):
     """Takes a body as it arrives. Neither method may raise."""
 
-    def received(self, data: bytes) -> None:
-        """What one read brought."""
+    def received(self, data: bytes, chunk: bytes | None = None) -> None:
+        """What one read brought. If that was one chunk of a chunked body, here is the chunk too, as
+        it can go on to the next connection."""
 
     def ended(self, error: WorkerError | None) -> None:
         """The body's end, or why there is none. The last call."""
@@ -95,6 +101,7 @@ class Connection(asyncio.Protocol):
         self._reading_paused = False
         self._spoilt = False  # it said something unasked: not to be trusted with another request
         self._closed = False
+        self._between_chunks = False  # of a chunked body: the parser waits for the next one's size
         self._idle_since_s = loop.time()
 
     # -- what an exchange does -------------------------------------------------------------------
@@ -215,6 +222,14 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer
+        if self._between_chunks and answer is not None and answer.sink is not None:
+            size = _CHUNK_SIZE.match(data)  # as nearly every read of a stream: one whole chunk
+            if size is not None:
+                start = size.end()
+                end = start + int(size[1], 16)
+                if end + 2 == len(data) and end > start and data.endswith(b"\r\n"):
+                    answer.sink.received(data[start:end], data)
+                    return
         if answer is None or answer.stage is Stage.COMPLETE:  # bytes that nobody asked for
             self._forget(self)
             self.abort()
@@ -279,6 +294,12 @@ class Connection(asyncio.Protocol):
             return
         answer.stage = Stage.BODY
 
+    def on_chunk_header(self) -> None:
+        self._between_chunks = False
+
+    def on_chunk_complete(self) -> None:
+        self._between_chunks = True
+
     def on_body(self, body: bytes) -> None:
         answer = self._answer
         if self._spoilt or answer is None:
@@ -294,6 +315,7 @@ class Connection(asyncio.Protocol):
         if self._spoilt or answer.stage < Stage.BODY:
             return
         answer.stage = Stage.COMPLETE
+        self._between_chunks = False
         answer.keep_alive = self._parser.should_keep_alive()
         self._idle_since_s = self._loop.time()
 

@@ -286,9 +286,9 @@ class Stream:
             self._client.write(b"")
         self._answer.exchange.pipe(self)
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes, chunk: bytes | None = None) -> None:
         if self._straight and self._passes(data):
-            self._client.write(data)
+            self._client.write(data, chunk)
         elif not self._done:  # what comes behind the end is not the client's
             self._look_into(data)
         self._quiet_looks = 0

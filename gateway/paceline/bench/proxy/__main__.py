@@ -76,7 +76,7 @@ def whole_plan(idle_counts: list[int]) -> Plan:
     return Plan(
         cells=CELLS,
         repeats=5,
-        window_s=2.2,
+        window_s=3.0,
         slow_cells=(REQUEST_8, REQUEST_64, STREAM),
         slow_repeats=3,
         idle_counts=tuple(idle_counts),
@@ -88,7 +88,7 @@ def quick_plan(idle_counts: list[int]) -> Plan:
     return Plan(
         cells=tuple(cell for cell in CELLS if cell.main),
         repeats=3,
-        window_s=2.0,
+        window_s=3.0,
         slow_cells=(REQUEST_64,),
         slow_repeats=2,
         idle_counts=tuple(idle_counts),

@@ -16,7 +16,15 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from paceline.bench.proxy.cells import DIRECT, OURS, STREAM, Cell, IdleMemory, Measurement
+from paceline.bench.proxy.cells import (
+    DIRECT,
+    OURS,
+    REQUEST_8,
+    STREAM,
+    Cell,
+    IdleMemory,
+    Measurement,
+)
 from paceline.bench.proxy.figures import Results
 from paceline.bench.proxy.idle import IdleSpec
 from paceline.bench.proxy.load import LoadSpec, Sample
@@ -42,7 +50,7 @@ MAX_STREAMS_PER_S = 61.5
 MAX_RATE = 2000.0
 START_GRACE_S = 60.0
 PROBE_RATES = {"512": 300.0, str(32 * 1024): 200.0, str(256 * 1024): 50.0, STREAM.kind: 12.0}
-SLOW_PROBE_RATES = {"512": 6.0, STREAM.kind: 1.0}
+SLOW_PROBE_RATES = {REQUEST_8.kind: 6.0, STREAM.kind: 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +86,17 @@ class Session:
     rates: dict[tuple[str, str], float] = field(default_factory=dict)  # by target and kind
 
     def find_rates(self, progress: Progress) -> None:
-        """The same rate for all but the slow one: what the dearest can bear at `AIMED_SHARE`."""
+        """The same rate for all but the slow one: the cell's own, or what the dearest can bear at
+        `AIMED_SHARE`."""
         kinds = {cell.kind: cell for cell in self.plan.cells}
         task = progress.add_task("finding rates", total=len(kinds))
         for kind, cell in kinds.items():
+            if self.plan.rates is not None:
+                for target in self.targets:
+                    self.rates[target.name, kind] = self.plan.rates[kind]
+                continue
             fast = [one for one in self.targets if one.name not in (DIRECT, SLOW)]
-            rate = self._bearable(cell, fast, PROBE_RATES[kind])
+            rate = cell.fixed_rate or self._bearable(cell, fast, PROBE_RATES[kind])
             for target in self.targets:
                 self.rates[target.name, kind] = rate
             slow = [one for one in self.targets if one.name == SLOW]
@@ -92,8 +105,6 @@ class Session:
             progress.advance(task)
 
     def _bearable(self, cell: Cell, targets: Sequence[Target], probe_rate: float) -> float:
-        if self.plan.rates is not None:
-            return self.plan.rates[cell.kind]
         rate = MAX_STREAMS_PER_S if cell.stream else MAX_RATE
         for target in targets:
             seen = self.measure(cell, target, -1, rate=probe_rate, window_s=self.plan.probe_s)
