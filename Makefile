@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+NODE := tests/node
+NODE_READY := $(NODE)/node_modules/.ready
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-classify classify-training check fast-check format clean
@@ -22,6 +24,14 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# The official Node clients, for their tests alone. Without Node those tests say that they are skipped.
+$(NODE_READY): $(NODE)/package.json $(NODE)/package-lock.json $(NODE)/.npmrc
+	@if ! command -v npm >/dev/null; then \
+	  echo "no npm here: tests of the Node clients will be skipped"; \
+	elif cd $(NODE) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; then \
+	  touch node_modules/.ready; \
+	else echo "npm ci failed: tests of the Node clients will be skipped"; fi
+
 demo: $(READY)  ## three simulated pools behind a gateway (ARGS=--any-port for free ports)
 	@$(BIN)/paceline demo --config configs/gateway.yaml $(ARGS)
 
@@ -31,7 +41,7 @@ demo-check: $(READY)  ## the same, headless: one streamed request of each worklo
 demo-vllm: $(READY)  ## the same on two real vLLM workers on the CPU, with a small real model
 	@$(BIN)/paceline demo --config configs/cpu-vllm.yaml --workers vllm-cpu
 
-test: $(READY)  ## all tests that need no vLLM, a few minutes
+test: $(READY) $(NODE_READY)  ## all tests that need no vLLM, a few minutes
 	@$(BIN)/python -m pytest
 
 test-core: $(READY)  ## the pure tests alone, about ten seconds
@@ -79,4 +89,4 @@ format: $(READY)  ## put the code into shape
 	@$(BIN)/ruff check --fix .
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(NODE)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

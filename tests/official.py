@@ -1,8 +1,10 @@
-"""A simulated worker with the vendors' own clients, for tests of what those make of it."""
+"""The vendors' own clients, and a simulated worker for them, for tests of what they make of it."""
 
 from __future__ import annotations
 
 import contextlib
+import io
+import wave
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -55,23 +57,43 @@ class Clients:
 
 
 @contextlib.asynccontextmanager
-async def clients(speculation: Speculation | None = NGRAM, **more: Any) -> AsyncIterator[Clients]:
-    given = {"step_s": 0.001, "max_model_len": 2048, **more}
+async def connected(url: str, *, key: str = "none") -> AsyncIterator[Clients]:
+    """Clients of whatever serves at `url`, a worker or a gateway."""
     async with (
-        running_sim_worker(SimWorkerOptions(speculation=speculation, **given)) as url,
         httpx.AsyncClient(base_url=url, timeout=10, verify=False) as http,
         openai.AsyncOpenAI(
-            base_url=f"{url}/v1", api_key="none", max_retries=0, http_client=http
+            base_url=f"{url}/v1", api_key=key, max_retries=0, http_client=http
         ) as openai_client,
         # Its own HTTP library, without certificates, which take longer to load than a test.
         anthropic.AsyncAnthropic(
             base_url=url,
-            api_key="none",
+            api_key=key,
             max_retries=0,
             http_client=anthropic.DefaultAsyncHttpxClient(verify=False),
         ) as anthropic_client,
     ):
         yield Clients(http, openai_client, anthropic_client)
+
+
+@contextlib.asynccontextmanager
+async def clients(speculation: Speculation | None = NGRAM, **more: Any) -> AsyncIterator[Clients]:
+    given = {"step_s": 0.001, "max_model_len": 2048, **more}
+    async with (
+        running_sim_worker(SimWorkerOptions(speculation=speculation, **given)) as url,
+        connected(url) as connected_clients,
+    ):
+        yield connected_clients
+
+
+def recording(seconds: int) -> tuple[str, bytes]:
+    """A WAV file of so many seconds, with its name."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(1)
+        writer.setframerate(800)
+        writer.writeframes(bytes(range(200)) * 4 * seconds)
+    return "speech.wav", file.getvalue()
 
 
 def check_weather(arguments: dict[str, Any]) -> None:

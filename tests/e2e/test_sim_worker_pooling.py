@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import wave
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
-from official import MODEL, Clients, clients
+from official import MODEL, Clients, clients, recording
 
 # --- embeddings and scores ------------------------------------------------------------------------
 
@@ -172,16 +170,6 @@ async def test_the_ids_of_an_answer_can_be_read():
 
 
 # --- transcripts ----------------------------------------------------------------------------------
-
-
-def recording(seconds: int) -> tuple[str, bytes]:
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(1)
-        writer.setsampwidth(1)
-        writer.setframerate(800)
-        writer.writeframes(bytes(range(200)) * 4 * seconds)
-    return "speech.wav", file.getvalue()
 
 
 async def test_a_recording_is_transcribed_by_its_length():

@@ -87,8 +87,11 @@ async def test_with_hints_the_client_gets_what_it_would_have_got(workers, endpoi
     sent = rewrite(
         raw, body, model="smollm2", add_usage=added.chunk, add_continuous_usage=added.members
     )
-    _, direct = await stream_of(workers.plain.url, path, raw)
-    _, stream = await stream_of(workers.plain.url, path, sent)
+    for _ in range(5):  # a busy front end merges passes into one chunk: until it did so alike
+        _, direct = await stream_of(workers.plain.url, path, raw)
+        _, stream = await stream_of(workers.plain.url, path, sent)
+        if stream.count(b"\n\n") == direct.count(b"\n\n") + added.chunk:
+            break
     hints, dialect, remover = Hints(cut_usage=added.members), dialect_of(endpoint), UsageRemover()
     passed: list[bytes] = []
     for block in SseSplitter().feed(stream):
