@@ -1,4 +1,4 @@
-"""The Messages API through the gateway with Anthropic's Python client, which sends `x-api-key`."""
+"""The Messages API through the gateway with Anthropic's Python client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import anthropic
 import pytest
 
 from official import MODEL, WEATHER, Clients, check_weather, connected
-from through import EDIT, SAID, alike, idle, through
+from through import EDIT, KEY, SAID, alike, idle, through
 
 TOOLS: Any = [{"name": "weather", "description": "Tells it.", "input_schema": WEATHER}]
 ASKS: dict[str, dict[str, Any]] = {
@@ -86,6 +86,18 @@ async def test_errors_have_anthropics_shape_and_raise_its_classes():
         with pytest.raises(anthropic.BadRequestError) as direct:
             await it.plain.anthropic.messages.create(model=MODEL, messages=SAID, max_tokens=5000)
     assert ours.value.body == direct.value.body
+
+
+async def test_a_key_may_come_as_x_api_key_as_older_clients_send_it():
+    def sent(key: str) -> dict[str, Any]:
+        return {"Authorization": anthropic.Omit(), "x-api-key": key}
+
+    ask: Any = {"model": "m", "messages": SAID, "max_tokens": 3}
+    async with through() as it, connected(it.served.url, key="another") as stranger:
+        create = stranger.anthropic.messages.create
+        assert (await create(**ask, extra_headers=sent(KEY))).usage.output_tokens == 3
+        with pytest.raises(anthropic.AuthenticationError):
+            await create(**ask, extra_headers=sent("another"))
 
 
 async def test_a_worker_that_dies_mid_stream_raises_and_invents_no_stop():
