@@ -99,7 +99,10 @@ async def test_the_same_answer_as_from_the_worker(workers, prompt, name, more):
     if not more.get("stream"):
         assert json.loads(through) == json.loads(direct)
         return
-    assert text_of(through) == text_of(direct)
+    if more.get("temperature"):  # what is sampled beside drafts is another text each time
+        assert text_of(through).keys() == text_of(direct).keys()
+    else:
+        assert text_of(through) == text_of(direct)
     assert through.count(b"data: [DONE]\n\n") == 1
     # A busy front end merges passes into one chunk; where it did so alike, every byte is the same.
     if through.count(b"\n\n") == direct.count(b"\n\n"):

@@ -23,7 +23,7 @@ class Authenticator:
             return ANONYMOUS
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            token = headers.get("x-api-key", "")  # how Anthropic's clients send it
+            token = headers.get("x-api-key", "")  # how Anthropic's API has it
         token = token.strip()
         if not token:
             raise Unauthorized("no API key: send it as `Authorization: Bearer KEY`")
