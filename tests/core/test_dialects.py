@@ -480,3 +480,50 @@ def test_anthropics_client_reads_our_error_bodies() -> None:
         with pytest.raises(anthropic.AuthenticationError) as raised:
             client.messages.create(model="m", max_tokens=1, messages=[])
         assert raised.value.body == json.loads(body)
+
+
+# ---- what passes at a look -----------------------------------------------------------------------
+
+TEXTS = st.one_of(
+    st.text(max_size=12).map(lambda text: json.dumps(text, ensure_ascii=False)[1:-1].encode()),
+    st.binary(max_size=12),
+    st.sampled_from(
+        [b"\n\ndata: [DONE]\n\n", b'"},"finish_reason":"stop', b"\\", b'\\"', b"\r", b""]
+    ),
+)
+ENDS = st.sampled_from([b"null", b"null", b"null", b'"stop"', b'""', b"nul"])
+
+
+def framed(text: bytes, end: bytes, more: bytes = b"") -> bytes:
+    choice = b'{"index":0,"delta":{"content":"%b"},"finish_reason":%b}' % (text, end)
+    return b'data: {"id":"c","choices":[%b]%b}\n\n' % (choice, more)
+
+
+@given(st.lists(st.lists(st.builds(framed, TEXTS, ENDS), min_size=1, max_size=2), max_size=12))
+def test_what_passes_at_a_look_is_nothing_that_would_be_read(reads: list[list[bytes]]) -> None:
+    dialect = dialect_of(Endpoint.CHAT_COMPLETIONS)
+    for events in reads:
+        read = b"".join(events)
+        if not dialect.passes(read):
+            continue
+        splitter = SseSplitter()
+        kinds = [chunks.read_block(block)[0] for block in splitter.feed(read)]
+        assert splitter.is_empty
+        assert set(kinds) == {Kind.OTHER}
+
+
+def test_text_events_pass_and_what_ends_something_does_not() -> None:
+    dialect = dialect_of(Endpoint.CHAT_COMPLETIONS)
+    for text in (b"a", b"", b"\xf0\x9f\x8c\x8d", b'with \\"quotes\\"', b"\\n", b"b"):
+        assert dialect.passes(framed(text, b"null"))
+    assert not dialect.passes(framed(b"c", b'"stop"'))
+    assert not dialect.passes(b"data: [DONE]\n\n")
+    assert not dialect.passes(b'data: {"id":"c","choices":[],"usage":{}}\n\n')
+    assert not dialect.passes(b": comment\n\n")
+    assert not dialect.passes(framed(b"d", b"null")[:-1])
+
+
+def test_frames_that_change_with_every_event_are_not_learned_for_ever() -> None:
+    dialect = dialect_of(Endpoint.CHAT_COMPLETIONS)
+    for number in range(100):
+        assert dialect.passes(framed(b"x", b"null", b',"usage":{"completion_tokens":%d}' % number))
