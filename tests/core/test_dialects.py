@@ -488,7 +488,15 @@ TEXTS = st.one_of(
     st.text(max_size=12).map(lambda text: json.dumps(text, ensure_ascii=False)[1:-1].encode()),
     st.binary(max_size=12),
     st.sampled_from(
-        [b"\n\ndata: [DONE]\n\n", b'"},"finish_reason":"stop', b"\\", b'\\"', b"\r", b""]
+        [
+            b"\n\ndata: [DONE]\n\n",
+            b"\r\rdata: [DONE]\r\r",
+            b'"},"finish_reason":"stop',
+            b"\\",
+            b'\\"',
+            b"\r",
+            b"",
+        ]
     ),
 )
 ENDS = st.sampled_from([b"null", b"null", b"null", b'"stop"', b'""', b"nul"])
