@@ -17,8 +17,9 @@ from paceline.core.types import Decision
 from paceline.edge.bodies import Body
 from paceline.edge.endpoints import GENERATING
 from paceline.edge.own_answers import model_named
-from paceline.edge.relay import Answer, Stream, Whole, check_status
+from paceline.edge.relay import Answer, Whole, check_status
 from paceline.edge.request import Request
+from paceline.edge.stream import Stream
 from paceline.edge.telemetry import Telemetry
 from paceline.edge.upstream import Exchange
 from paceline.edge.wire import header, passed_down, passed_up, upstream_request_id

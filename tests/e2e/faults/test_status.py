@@ -10,7 +10,8 @@ import pytest
 
 from families import CHAT, FAMILIES, MESSAGES, RESPONSES, Family
 from harness import eventually, gateway, pool
-from paceline.edge import relay, scrape
+from paceline.edge import scrape
+from paceline.edge import stream as edge_stream
 from paceline.settings import Timeouts
 from paceline.testing.scripted import (
     DONE,
@@ -105,7 +106,7 @@ async def test_comments_that_go_on_renew_no_hold():
 
 
 async def test_a_stream_that_waits_is_kept_alive_with_comments(monkeypatch):
-    monkeypatch.setattr(relay, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(stream, "KEEP_ALIVE_S", 0.05)
     worker = ScriptedWorker([])
     async with worker.running(), gateway(pool("p", worker.url), timeouts=SHORT_HOLD) as g:
         for family in FAMILIES:
@@ -114,12 +115,12 @@ async def test_a_stream_that_waits_is_kept_alive_with_comments(monkeypatch):
             waited, whole = answer.content, family.seen_of(family.whole)
             assert waited.endswith(whole)
             alive = waited.removesuffix(whole)
-            assert alive.count(relay.KEEP_ALIVE) >= 1
-            assert alive.replace(relay.KEEP_ALIVE, b"") == b""
+            assert alive.count(edge_stream.KEEP_ALIVE) >= 1
+            assert alive.replace(edge_stream.KEEP_ALIVE, b"") == b""
 
 
 async def test_once_text_has_come_no_comment_is_put_into_a_pause(monkeypatch):
-    monkeypatch.setattr(relay, "KEEP_ALIVE_S", 0.02)
+    monkeypatch.setattr(stream, "KEEP_ALIVE_S", 0.02)
     script = [stream_head(), 0.15, chunk(CHAT.text[0]), 0.1, chunk(CHAT.text[1]), 0.1]
     worker = ScriptedWorker([*script, chunk(CHAT.finish + CHAT.usage + CHAT.done), END])
     async with worker.running(), gateway(pool("p", worker.url), timeouts=SHORT_HOLD) as g:
@@ -160,7 +161,7 @@ async def test_too_busy_is_told_unchanged_where_nobody_else_can_take_it(
 @pytest.mark.parametrize("how", ["whole", "in the stream"])
 async def test_too_busy_is_asked_of_one_other_who_may_be_as_late_as_any(how: str, monkeypatch):
     """What is remembered of the first answer must not pass for the second's."""
-    monkeypatch.setattr(relay, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(stream, "KEEP_ALIVE_S", 0.05)
     body = event({"error": {"message": "busy", "code": 503}})
     script = [response(body, status=503)]
     if how == "in the stream":
@@ -174,8 +175,8 @@ async def test_too_busy_is_asked_of_one_other_who_may_be_as_late_as_any(how: str
                 answer = await g.http.post(CHAT.path, json=CHAT.body)
             metrics = await g.metrics()
     assert answer.status_code == 200
-    assert answer.content.replace(relay.KEEP_ALIVE, b"") == CHAT.whole
-    assert relay.KEEP_ALIVE in answer.content
+    assert answer.content.replace(edge_stream.KEEP_ALIVE, b"") == CHAT.whole
+    assert edge_stream.KEEP_ALIVE in answer.content
     assert "worker;" not in answer.headers["server-timing"], "not known when the status went out"
     labels = 'model="m",pool="p",workload="chat"'
     assert metrics[f"paceline_ttft_seconds_sum{{{labels}}}"] >= 0.4
