@@ -244,3 +244,15 @@ async def test_an_image_of_any_size_up_to_the_limit_passes_and_no_further():
 async def chat_with_image(g: Served, size: int) -> httpx.Response:
     url = "data:image/png;base64," + "A" * size
     return await g.chat([{"type": "image_url", "image_url": {"url": url}}])
+
+
+@pytest.mark.parametrize(
+    ("filler", "words"),
+    [(b"[]," * 2**20 + b"{}", "objects and arrays"), (b"1," * 2**22 + b"1", "values")],
+)
+async def test_a_body_that_would_take_gigabytes_to_parse_is_refused(filler: bytes, words: str):
+    body = b'{"model":"m","messages":[],"x":[%b]}' % filler
+    async with gateway(pool("p", "http://127.0.0.1:9")) as g:
+        answer = await g.http.post("/v1/chat/completions", content=body, headers=JSON)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]["message"]
