@@ -1,4 +1,4 @@
-"""A worker's answer is the same however its bytes are cut: pulled, pushed, by the parser or past it."""
+"""A worker's answer is the same however its bytes are cut: by the parser or past it."""
 
 from __future__ import annotations
 

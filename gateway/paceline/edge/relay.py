@@ -1,6 +1,6 @@
 """A worker's answer → the client, byte for byte, and what it tells us on the way.
 
-What answers of all kinds have in common, and those that are no streams; `stream.py` has the streams.
+What answers of all kinds have in common, and those that are no streams; `stream.py` has those.
 """
 
 from __future__ import annotations

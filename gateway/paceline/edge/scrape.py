@@ -6,6 +6,7 @@ Beside the requests, never on their path: one loop per worker, so that a dead on
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import random
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ from paceline.settings import DiscoveredWorker
 log = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
+LOAD_TURNS = 2
+"""Every how many probes a worker is asked for its load: the answer is long, and good for 5 s."""
 ANSWER_S = 2.0
 """A probe slower than this counts as failed."""
 MAX_ANSWER_BYTES = 8 * 2**20
@@ -59,23 +62,25 @@ async def _get(upstream: Upstream, path: str) -> bytes:
 
 async def watch(worker: Worker, jitter: random.Random) -> None:
     """Probes one worker for ever. What goes wrong is its state, and never ends the loop."""
-    while True:
+    for turn in itertools.count():
         try:
-            await probe(worker)
+            await probe(worker, of_load=turn % LOAD_TURNS == 0)
         except Exception:  # a fault of ours must not end the watch over a worker
             log.exception("probing %s failed", worker.url)
         worker.upstream.close_idle()
         await asyncio.sleep(PERIOD_S * jitter.uniform(0.9, 1.1))
 
 
-async def probe(worker: Worker) -> None:
-    """One look at a worker: is it up, how loaded, and (once) what does it serve."""
+async def probe(worker: Worker, *, of_load: bool = True) -> None:
+    """One look at a worker: is it up, and if asked how loaded, and (once) what does it serve."""
     try:
         await get(worker.upstream, "/health")
     except WorkerError as error:
         worker.probe_failed(error.message)
         return
     worker.probe_succeeded()
+    if not of_load:
+        return
     try:
         text = await get(worker.upstream, "/metrics")
         worker.report(worker_load(text.decode("utf-8", "replace")))

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import functools
 import gc
-import itertools
 import logging
 import signal
 import socket
@@ -31,8 +30,8 @@ log = logging.getLogger(__name__)
 BACKLOG = 2048
 KEEP_ALIVE_S = 75
 """Longer than clients' pools keep a connection, so that they close it and not we."""
-TICK_S = 0.1
-"""uvicorn's: every tenth tick it sets the date that responses bear."""
+TICK_S = 1.0
+"""Between uvicorn's looks at the date, which its responses tell."""
 OVER_S = 0.005
 """Between looks at whether all is over, once the server is ending."""
 LAST_WORDS_S = 1.0
@@ -145,11 +144,10 @@ class _Server(uvicorn.Server):
         self._told_to_end.set()
 
     async def main_loop(self) -> None:
-        for counter in itertools.count():
-            if await self.on_tick(counter):
-                return
+        while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._told_to_end.wait(), TICK_S)
+                async with asyncio.timeout(TICK_S):
+                    await self._told_to_end.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuses what is new, and gives what is under way its time; then it ends with an error."""

@@ -1,9 +1,9 @@
 """A worker's stream of events → the client, as it comes.
 
-Whole events go out, as many as one read brings, in one write. The status line waits for the worker's
-first event: vLLM answers 200 and then an error event where it validates late, and such an error
-becomes its true status. After that 200 is committed: a worker that fails from then on ends the
-stream with an error event, without a finish reason and without an end mark.
+Whole events go out, as many as one read brings, in one write. The status line waits for the
+worker's first event: vLLM answers 200 and then an error event where it validates late, and such an
+error becomes its true status. After that 200 is committed: a worker that fails from then on ends
+the stream with an error event, without a finish reason and without an end mark.
 
 From the first event on no task wakes for an event: the worker's connection hands each read to
 `Stream.received`, which writes to the client's. The request's task waits for the end of it all.

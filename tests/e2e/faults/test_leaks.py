@@ -13,8 +13,8 @@ from paceline.edge.connection import Answer as WorkersAnswer
 from paceline.edge.connection import Connection
 from paceline.edge.protocol import HttpConnection
 from paceline.edge.relay import Answer, Whole
-from paceline.edge.stream import Stream
 from paceline.edge.request import Request
+from paceline.edge.stream import Stream
 from paceline.edge.telemetry import RequestRecord
 from paceline.edge.upstream import MAX_IDLE, Exchange
 from paceline.testing.aborted_streams import AbortedStreams

@@ -106,7 +106,7 @@ async def test_comments_that_go_on_renew_no_hold():
 
 
 async def test_a_stream_that_waits_is_kept_alive_with_comments(monkeypatch):
-    monkeypatch.setattr(stream, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(edge_stream, "KEEP_ALIVE_S", 0.05)
     worker = ScriptedWorker([])
     async with worker.running(), gateway(pool("p", worker.url), timeouts=SHORT_HOLD) as g:
         for family in FAMILIES:
@@ -120,7 +120,7 @@ async def test_a_stream_that_waits_is_kept_alive_with_comments(monkeypatch):
 
 
 async def test_once_text_has_come_no_comment_is_put_into_a_pause(monkeypatch):
-    monkeypatch.setattr(stream, "KEEP_ALIVE_S", 0.02)
+    monkeypatch.setattr(edge_stream, "KEEP_ALIVE_S", 0.02)
     script = [stream_head(), 0.15, chunk(CHAT.text[0]), 0.1, chunk(CHAT.text[1]), 0.1]
     worker = ScriptedWorker([*script, chunk(CHAT.finish + CHAT.usage + CHAT.done), END])
     async with worker.running(), gateway(pool("p", worker.url), timeouts=SHORT_HOLD) as g:
@@ -161,7 +161,7 @@ async def test_too_busy_is_told_unchanged_where_nobody_else_can_take_it(
 @pytest.mark.parametrize("how", ["whole", "in the stream"])
 async def test_too_busy_is_asked_of_one_other_who_may_be_as_late_as_any(how: str, monkeypatch):
     """What is remembered of the first answer must not pass for the second's."""
-    monkeypatch.setattr(stream, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(edge_stream, "KEEP_ALIVE_S", 0.05)
     body = event({"error": {"message": "busy", "code": 503}})
     script = [response(body, status=503)]
     if how == "in the stream":
