@@ -106,11 +106,9 @@ def classify(features: RequestFeatures, model: Model = MODEL) -> Classification:
     """The most likely workload of a request; its own label, if it gave one, is not looked at."""
     material = features.material
     band = bisect_left(SIZES, features.material_chars)
-    known = filter(None, map(model.weights[material].get, features.signals))
-    seen = [model.bias[material][band], *known]  # a signal too rare to learn of has no weight
+    seen = _evidence(features, model, band)
     for_code, for_chat, for_edit, adds, _ = zip(*seen)  # noqa: B905 (tuples of one shape)
-    scores = sum(for_code), sum(for_chat), sum(for_edit)
-    logs = _log_softmax(*scores)
+    logs = _log_softmax(sum(for_code), sum(for_chat), sum(for_edit))
     if features.view.has_text:
         best = logs.index(max(logs))
         confidence, reasons = min(exp(logs[best]), 1.0), _reasons(seen, best)
@@ -126,11 +124,15 @@ def classify(features: RequestFeatures, model: Model = MODEL) -> Classification:
 
 def log_posterior(features: RequestFeatures, model: Model) -> LogOdds:
     """What `classify` believes of the workload: log P(code), log P(chat), log P(edit)."""
-    band = bisect_left(SIZES, features.material_chars)
-    table = model.weights[features.material]
-    known = filter(None, map(table.get, features.signals))
-    for_code, for_chat, for_edit, _, _ = zip(*[model.bias[features.material][band], *known])  # noqa: B905
+    seen = _evidence(features, model, bisect_left(SIZES, features.material_chars))
+    for_code, for_chat, for_edit, _, _ = zip(*seen)  # noqa: B905 (tuples of one shape)
     return _log_softmax(sum(for_code), sum(for_chat), sum(for_edit))
+
+
+def _evidence(features: RequestFeatures, model: Model, band: int) -> list[Weight]:
+    """The bias and what each signal weighs; one too rare to learn of has no weight."""
+    known = filter(None, map(model.weights[features.material].get, features.signals))
+    return [model.bias[features.material][band], *known]
 
 
 def _log_softmax(code: float, chat: float, edit: float) -> LogOdds:
