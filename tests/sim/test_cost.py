@@ -7,17 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.sim.cost import (
+from paceline.core.cost import (
     DraftCosts,
     PassCosts,
     PassLoad,
-    arithmetic_intensity,
-    head_params,
     knee_running_sequences,
-    pass_costs,
-    ridge_flop_per_byte,
     speedup,
     tokens_per_pass,
+)
+from paceline.sim.cost import (
+    arithmetic_intensity,
+    head_params,
+    pass_costs,
+    ridge_flop_per_byte,
 )
 from paceline.sim.hardware import (
     A100,

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.sim.cost import DraftCosts, PassCosts, pass_costs
+from paceline.core.cost import DraftCosts, PassCosts
+from paceline.sim.cost import pass_costs
 from paceline.sim.counters import SpecCounts
 from paceline.sim.draft import Drafter
 from paceline.sim.drafter import NgramDrafter

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from paceline.bench import points, results
 from paceline.bench.cpu_engine import NGRAM, tokens_per_s
 from paceline.bench.points import Run, Setup
-from paceline.sim.cost import PassCosts, arithmetic_intensity, pass_costs, ridge_flop_per_byte
+from paceline.core.cost import PassCosts
+from paceline.sim.cost import arithmetic_intensity, pass_costs, ridge_flop_per_byte
 from paceline.sim.hardware import H100, HARDWARE, LLAMA_31_8B, QWEN3_30B_A3B
 
 CONTEXT = 500  # tokens of context of a conversation in MT-bench, an estimate; 0.02 ms a pass

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from paceline.sim.cost import PassCosts, PassLoad
+from paceline.core.cost import PassCosts, PassLoad
 from paceline.sim.counters import Counters, SpecCounts
 from paceline.sim.draft import Draft
 from paceline.sim.generation import Generation, Part, Pass

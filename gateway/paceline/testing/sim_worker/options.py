@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.core.cost import PassCosts
 from paceline.core.types import Speculation
-from paceline.sim.cost import PassCosts, pass_costs
+from paceline.sim.cost import pass_costs
 from paceline.sim.drafter import METHODS, lookup_sizes
 from paceline.sim.engine import KV_CACHE_TOKENS
 from paceline.sim.hardware import HARDWARE, MODELS, kv_cache_tokens
