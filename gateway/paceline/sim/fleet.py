@@ -1,14 +1,14 @@
 """Many workers under one clock, fast: a worker jumps from one change of its batch to the next.
 
-`engine.py` goes pass by pass and token by token. Here a sequence's number of passes is drawn when it
-joins (`truth.num_passes`); until some sequence ends or another one joins, each pass differs from
+`engine.py` goes pass by pass and token by token. Here a sequence's number of passes is drawn when
+it joins (`truth.num_passes`); until some sequence ends or another one joins, each pass differs from
 the last only by the context that has grown, so its length is a straight line in the pass number and
 the sum over any number of passes is known at once. A change costs O(log n) in the batch.
 
 As in the engine: who arrives during a pass joins the next; prompts are computed beside the decodes
 within the token budget, first come, first served; the pass that ends a prefill yields its first
-token. A pass drafts as many tokens as the largest k among its sequences, each sequence has its own
-k verified.
+token. A worker drafts its pool's k tokens for every sequence; of these each sequence has its own k
+verified.
 
 Left out: preemption (a sequence joins only when its whole answer has room in the KV cache),
 batch-size schedules, prefix caching. A sequence's tokens are spread evenly over its passes.
@@ -70,36 +70,34 @@ class PassTimes:
     come again and again.
     """
 
-    def __init__(self, costs: PassCosts) -> None:
+    def __init__(self, costs: PassCosts, k: int) -> None:
         self.costs = costs
-        self._kept: dict[tuple[int, int, int, bool], float] = {}
+        self._k = k
+        self._kept: dict[tuple[int, int], float] = {}
         many = 10**6
-        for verifies in (False, True):
-            base = self._seconds(PassLoad(num_tokens=1, verifies=verifies))
-            context = PassLoad(num_tokens=1, num_context_tokens=many, verifies=verifies)
-            pairs = PassLoad(num_tokens=1, num_pairs=many, verifies=verifies)
-            slopes = (self._seconds(context) - base) / many, (self._seconds(pairs) - base) / many
-            if verifies:
-                self.drafting_slopes = slopes
-            else:
-                self.plain_slopes = slopes
+        base_s = self.fixed_s(1, 1)
+        self.context_s = (self.seconds(1, 1, context=many) - base_s) / many
+        self.pair_s = (self.seconds(1, 1, pairs=many) - base_s) / many
 
-    def _seconds(self, load: PassLoad) -> float:
-        return self.costs.seconds(load)
+    def seconds(self, num_tokens: int, yielding: int, context: int = 0, pairs: int = 0) -> float:
+        """Of a pass with `num_tokens`, after which `yielding` sequences get a draft."""
+        return self.costs.seconds(
+            PassLoad(
+                num_tokens=num_tokens,
+                num_context_tokens=context,
+                num_pairs=pairs,
+                draft_steps=self._k if yielding else 0,
+                num_drafting=yielding if self._k else 0,
+                verifies=num_tokens > yielding and self._k > 0,
+            )
+        )
 
-    def fixed_s(self, num_tokens: int, steps: int, drafting: int, verifies: bool) -> float:
-        """Seconds of a pass that looks at no context."""
-        key = (num_tokens, steps, drafting, verifies)
+    def fixed_s(self, num_tokens: int, running: int) -> float:
+        """Seconds of a decode pass, if it looked at no context."""
+        key = (num_tokens, running)
         found = self._kept.get(key)
         if found is None:
-            found = self._kept[key] = self._seconds(
-                PassLoad(
-                    num_tokens=num_tokens,
-                    draft_steps=steps,
-                    num_drafting=drafting,
-                    verifies=verifies,
-                )
-            )
+            found = self._kept[key] = self.seconds(num_tokens, running)
         return found
 
 
@@ -125,7 +123,6 @@ class SimulatedWorker:
         self._first_s = 0.0  # seconds of the first of them
         self._growth_s = 0.0  # by which each is longer than the one before
         self._ends: list[tuple[int, int, Job]] = []  # (pass in which it ends, tie-breaker, job)
-        self._ks = [0] * (pool.k + 1)
         self._tokens = 0.0
         self._context = self._context_rate = 0.0
         self._pairs = self._pairs_rate = 0.0
@@ -147,7 +144,7 @@ class SimulatedWorker:
 
     def slow_down(self, factor: float, now_s: float) -> None:
         """All passes after the one under way take `factor` times as long."""
-        self.times = PassTimes(self.times.costs.slowed(factor))
+        self.times = PassTimes(self.times.costs.slowed(factor), self.pool.k)
         if self.event_s is not None and not self._is_prefill:
             self._cut(now_s)
 
@@ -183,15 +180,13 @@ class SimulatedWorker:
             self.event_s = None
             self._context = self._context_rate = self._pairs = self._pairs_rate = 0.0
             return
-        steps, verifies = self._most_k(), self.draft_tokens > 0
-        drafting = self.running if steps else 0
-        context_s, pair_s = self.times.drafting_slopes if verifies else self.times.plain_slopes
+        times = self.times
         self._first_s = (
-            self.times.fixed_s(round(self._tokens), steps, drafting, verifies)
-            + context_s * self._context
-            + pair_s * self._pairs
+            times.fixed_s(round(self._tokens), self.running)
+            + times.context_s * self._context
+            + times.pair_s * self._pairs
         )
-        self._growth_s = context_s * self._context_rate + pair_s * self._pairs_rate
+        self._growth_s = times.context_s * self._context_rate + times.pair_s * self._pairs_rate
         self._event_passes = self._ends[0][0] - self._passes
         self.event_s = now_s + self._after(self._event_passes)
 
@@ -213,12 +208,6 @@ class SimulatedWorker:
         self._passes += passes
         self._context += passes * self._context_rate
         self._pairs += passes * self._pairs_rate
-
-    def _most_k(self) -> int:
-        for k in range(len(self._ks) - 1, 0, -1):
-            if self._ks[k]:
-                return k
-        return 0
 
     # --- who joins and leaves ---------------------------------------------------------------------
 
@@ -248,18 +237,14 @@ class SimulatedWorker:
             joining.append(self.waiting.popleft())
         if not chunks:
             return False
-        steps = max([self._most_k(), *[job.k for job in joining]])
-        load = PassLoad(
-            num_tokens=round(self._tokens) + chunks,
-            num_context_tokens=round(self._context) + context,
-            num_pairs=round(self._pairs) + pairs,
-            draft_steps=steps,
-            num_drafting=self.running + len(joining) if steps else 0,
-            verifies=self.draft_tokens > 0,
-        )
         self._is_prefill = True
         self._event_passes = 1
-        self.event_s = now_s + self.times.costs.seconds(load)
+        self.event_s = now_s + self.times.seconds(
+            round(self._tokens) + chunks,
+            self.running + len(joining),
+            round(self._context) + context,
+            round(self._pairs) + pairs,
+        )
         return True
 
     def _end_prefill(self, now_s: float, ended: list[Job]) -> None:
@@ -282,7 +267,6 @@ class SimulatedWorker:
         self._context_rate += job.tokens_per_pass
         self._pairs += tokens * context
         self._pairs_rate += tokens * job.tokens_per_pass
-        self._ks[job.k] += 1
         heappush(self._ends, (self._passes + job.num_passes, job.request.index, job))
 
     def _leave(self, job: Job) -> None:
@@ -295,7 +279,6 @@ class SimulatedWorker:
         self._context_rate -= job.tokens_per_pass
         self._pairs -= tokens * context
         self._pairs_rate -= tokens * job.tokens_per_pass
-        self._ks[job.k] -= 1
         self._kv_reserved -= _reserved(job)
 
 
@@ -323,7 +306,7 @@ class Fleet:
         self.pool_workers: dict[str, range] = {}
         for pool in self.pools:
             costs = pass_costs(scenario.hardware, scenario.model, method=pool.method)
-            times = PassTimes(costs)
+            times = PassTimes(costs, pool.k)
             first = len(self.workers)
             self.workers += [
                 SimulatedWorker(first + i, pool, times, scenario) for i in range(pool.num_workers)
