@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.core.beliefs import Beliefs
+from paceline.core.choose import Adaptive
 from paceline.core.decide import decide
 from paceline.core.features import measure
 from paceline.core.rules import Action, Comparison, Condition, Rule
@@ -320,3 +322,60 @@ def test_every_decision_is_sound(
     open_to_it = {verdict.pool for verdict in decision.pools if verdict.refused is None}
     assert open_to_it == {each.name for each in eligible if each.is_up}
     assert decision == decided(features, *rules, fleet=fleet, conversation=talk)
+
+
+# --- by cost --------------------------------------------------------------------------------------
+
+KNOWN = {"ngram": NGRAM.speculation, "eagle3": EAGLE3.speculation, "plain": None}
+
+
+def adaptive(**more: Any) -> Adaptive:
+    return Adaptive(expectations=Beliefs(pools=KNOWN), **more)
+
+
+def by_cost(prompt: str, *rules: Rule, fleet: ModelSnapshot = FLEET, **body: Any) -> Decision:
+    said = {"model": "m", "messages": [{"role": "user", "content": prompt}], **body}
+    features = measure(view_of(Endpoint.CHAT_COMPLETIONS, said))
+    return decide(features, Caller(), fleet, rules, adaptive())
+
+
+def test_an_edit_goes_where_copying_drafts_well_and_says_so():
+    decision = by_cost(EDIT)
+    assert (decision.pool, decision.reason, decision.k) == ("ngram", Reason.COST, 4)
+
+
+def test_a_pin_is_kept_whatever_it_costs_and_a_preference_is_weighed():
+    pin = Rule(name="pin", when=(), then=Action(pool="plain"))
+    decision = by_cost(EDIT, pin)
+    assert (decision.pool, decision.reason, decision.rule) == ("plain", Reason.RULE, "pin")
+    wish = Rule(name="wish", when=(), then=Action(prefer="plain"))
+    assert by_cost(EDIT, wish).pool == "ngram"
+
+
+def test_a_forbidden_pool_is_not_weighed():
+    decision = by_cost(EDIT, Rule(name="no", when=(), then=Action(forbid=("ngram",))))
+    assert decision.choice is not None
+    assert {terms.pool for terms in decision.choice.weighed} == {"eagle3", "plain"}
+
+
+def test_gates_come_before_costs():
+    assert by_cost(EDIT, min_p=0.1, temperature=1.0).pool == "plain"
+
+
+def test_a_pin_whose_workers_are_down_spills_to_the_cheapest():
+    fleet = model(pool("ngram", drafts=True, up=DOWN), EAGLE3, PLAIN)
+    pin = Rule(name="pin", when=(), then=Action(pool="ngram"))
+    decision = by_cost(EDIT, pin, fleet=fleet)
+    assert (decision.pool, decision.reason) == ("eagle3", Reason.SPILL)
+
+
+def test_with_nobody_up_the_rules_and_the_default_are_all_there_is():
+    fleet = model(*(pool(name, drafts=True, up=DOWN) for name in ("ngram", "eagle3", "plain")))
+    decision = by_cost(EDIT, fleet=fleet)
+    assert (decision.pool, decision.reason, decision.choice) == ("plain", Reason.LAST_RESORT, None)
+
+
+def test_what_generates_nothing_is_not_a_matter_of_costs():
+    view = view_of(Endpoint.EMBEDDINGS, {"model": "m", "input": "a"})
+    decision = decide(measure(view), Caller(), FLEET, (), adaptive())
+    assert (decision.pool, decision.reason, decision.k) == ("plain", Reason.DEFAULT, None)

@@ -11,15 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+MAX_HISTOGRAM = 257
+"""One more than any draft is long."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculationReport:
     """`metrics.speculative_decoding` of one answer (vLLM >= 0.29 with
-    `--per-request-spec-decode-metrics`). All counts; passes without a draft are in none."""
+    `--per-request-spec-decode-metrics`). All counts; passes without a draft are in none.
+
+    `histogram[i]` is how many of the passes had i draft tokens accepted; empty if not told.
+    """
 
     num_spec_steps: int
     num_draft_tokens: int
     num_accepted_draft_tokens: int
+    histogram: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> SpeculationReport | None:
@@ -36,7 +43,10 @@ class SpeculationReport:
         if accepted > drafted or (drafted > 0 and steps == 0):
             return None
         return cls(
-            num_spec_steps=steps, num_draft_tokens=drafted, num_accepted_draft_tokens=accepted
+            num_spec_steps=steps,
+            num_draft_tokens=drafted,
+            num_accepted_draft_tokens=accepted,
+            histogram=_histogram(report.get("acceptance_histogram"), steps, accepted),
         )
 
 
@@ -72,3 +82,13 @@ class AcceptanceTotals:
 
 def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _histogram(value: Any, steps: int, accepted: int) -> tuple[int, ...]:
+    """As told, if it agrees with the totals beside it; else nothing."""
+    if not isinstance(value, list) or len(value) > MAX_HISTOGRAM:
+        return ()
+    counts = [_count(number) for number in value]
+    known = [number for number in counts if number is not None]
+    agrees = sum(known) == steps and sum(i * n for i, n in enumerate(known)) == accepted
+    return tuple(known) if len(known) == len(counts) and agrees else ()

@@ -1,13 +1,14 @@
 """A request's whole path through the decisions: the function that every driver calls.
 
-    features ─► classify ─► gates ─► rules ─► pool ─► worker
+    features ─► classify ─► gates ─► rules ─► choose (or as rules and defaults say) ─► worker, k
 
 The gateway calls `decide` for each request with a snapshot of its fleet, `paceline check` calls it
-for the configuration's tests, and the tests call it with values written by hand. What is known of a
-request comes in, a `Decision` with its reasons comes out, and nothing is remembered.
+for the configuration's tests, and the tests call it with values written by hand. The simulator,
+which has no texts, hands its own classification to `route`, where `decide` goes on too. What is
+known comes in, a `Decision` with its reasons comes out, and nothing is remembered.
 
-This is static routing: the operator's rules and no costs. Choosing by expected speed takes the
-place of `_wanted_pool`, between the rules and the check of what is up.
+Without `adaptive` the operator's rules are all there is (`mode: static`). With it, what the rules
+leave open is decided by expected cost (`choose.py`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ from dataclasses import replace
 from functools import cache
 
 from paceline.core.balance import pick_worker
+from paceline.core.beliefs import Outlook
+from paceline.core.choose import Adaptive, choose
 from paceline.core.classify import classify
 from paceline.core.gates import refusal
 from paceline.core.rules import Rule, RuleOutcome, apply_rules, facts
 from paceline.core.types import (
+    GENERATING,
     Caller,
+    Choice,
     Classification,
     Decision,
     ModelSnapshot,
@@ -38,12 +43,25 @@ def decide(
     caller: Caller,
     model: ModelSnapshot,
     rules: Sequence[Rule],
+    adaptive: Adaptive | None = None,
 ) -> Decision:
-    """Where the request goes: workload, pool, worker, and why.
+    """Where the request goes: workload, pool, worker, k, and why.
 
     Raises NoCompatiblePool if the gates refuse every pool of the model.
     """
-    classification = _labelled(classify(features), caller)
+    return route(features, classify(features), caller, model, rules, adaptive)
+
+
+def route(
+    features: RequestFeatures,
+    classification: Classification,
+    caller: Caller,
+    model: ModelSnapshot,
+    rules: Sequence[Rule],
+    adaptive: Adaptive | None = None,
+) -> Decision:
+    """As `decide`, for a request that was classified already. Raises NoCompatiblePool."""
+    classification = _labelled(classification, caller)
     refused = {pool.name: refusal(features.view, pool) for pool in model.pools}
     allowed = frozenset([name for name, why in refused.items() if why is None])
     if not allowed:
@@ -51,17 +69,53 @@ def decide(
     outcome = apply_rules(rules, facts(features, classification, caller), caller, allowed)
     usable = allowed - outcome.forbidden
     candidates = [pool for pool in model.pools if pool.name in usable]
-    pool, reason = _standing_in(*_wanted_pool(model, candidates, outcome), model, candidates)
+    choice = None
+    if adaptive is not None and features.view.endpoint in GENERATING and _some_up(candidates):
+        outlook = adaptive.expectations.outlook(features, classification, caller)
+        choice, reason = _by_cost(candidates, outlook, adaptive, model, outcome)
+        pool_name, worker = choice.chosen.pool, choice.chosen.worker
+    else:
+        pool, reason = _standing_in(*_wanted_pool(model, candidates, outcome), model, candidates)
+        pool_name, worker = pool.name, pick_worker(pool).url
     return Decision(
         classification=classification,
         model=model.name,
-        pool=pool.name,
-        worker=pick_worker(pool).url,
+        pool=pool_name,
+        worker=worker,
         reason=reason,
         rule=outcome.rule,
         pools=tuple([_verdict(pool, refused[pool.name], outcome) for pool in model.pools]),
         rules=outcome.verdicts,
+        choice=choice,
     )
+
+
+def _by_cost(
+    candidates: Sequence[PoolSnapshot],
+    outlook: Outlook,
+    adaptive: Adaptive,
+    model: ModelSnapshot,
+    outcome: RuleOutcome,
+) -> tuple[Choice, Reason]:
+    """The cheapest of the candidates that are up; of a pool that a rule names, its workers."""
+    up = [pool for pool in candidates if pool.is_up]
+    named = [pool for pool in up if pool.name == outcome.pool]
+    choice, reason = choose(
+        named or up,
+        outlook,
+        adaptive,
+        default_pool=model.default_pool,
+        preferred=outcome.preferred,
+    )
+    if outcome.pool is not None:
+        reason = Reason.RULE if named else Reason.SPILL
+    elif len(candidates) == 1:
+        reason = Reason.ONLY
+    return choice, reason
+
+
+def _some_up(candidates: Sequence[PoolSnapshot]) -> bool:
+    return any([pool.is_up for pool in candidates])
 
 
 def _labelled(classification: Classification, caller: Caller) -> Classification:
@@ -80,8 +134,9 @@ def _wanted_pool(
     model: ModelSnapshot, candidates: Sequence[PoolSnapshot], outcome: RuleOutcome
 ) -> tuple[PoolSnapshot, Reason]:
     """The pool that rules and defaults ask for, whether or not it is up."""
-    if outcome.pool is not None:
-        return model.pool(outcome.pool), Reason.RULE
+    named = outcome.pool or outcome.preferred
+    if named is not None:
+        return model.pool(named), Reason.RULE
     if len(candidates) == 1:
         return candidates[0], Reason.ONLY
     for pool in candidates:

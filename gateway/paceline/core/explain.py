@@ -1,16 +1,17 @@
-"""A decision in words and numbers, small enough for a response header."""
+"""A decision in words and numbers, small enough for a response header, and whole for operators."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from paceline.core.types import Classification, Decision
+from paceline.core.types import Choice, Classification, Decision, Reason, Terms
 
 
 def explain(decision: Decision) -> dict[str, Any]:
     """The decision as plain JSON values; keys in the order in which the decision was made.
 
-    `pools` and `rules` say, for each that was not used, why not.
+    `pools` and `rules` say, for each that was not used, why not. Where costs were asked, `k`,
+    `cost_s` by pool, `expected_tokens_per_s` and the runner-up follow.
     """
     return {
         **explain_classification(decision.classification),
@@ -21,7 +22,19 @@ def explain(decision: Decision) -> dict[str, Any]:
         "rule": decision.rule,
         "pools": {verdict.pool: verdict.refused or "allowed" for verdict in decision.pools},
         "rules": {verdict.rule: verdict.why_not or "matched" for verdict in decision.rules},
+        **(_choice_in_short(decision.choice) if decision.choice is not None else {}),
     }
+
+
+def explain_whole(decision: Decision) -> dict[str, Any]:
+    """As `explain`, with every term of every pool's cost and a sentence that says why."""
+    choice = decision.choice
+    said = explain(decision) | {"why": why(decision)}
+    if choice is not None:
+        said["terms"] = {terms.pool: explain_terms(terms) for terms in choice.weighed} | {
+            choice.chosen.pool: explain_terms(choice.chosen)
+        }
+    return said
 
 
 def explain_classification(classification: Classification) -> dict[str, Any]:
@@ -31,3 +44,76 @@ def explain_classification(classification: Classification) -> dict[str, Any]:
         "copy_ratio": round(classification.copy_ratio.expected, 3),
         "because": list(classification.reasons),
     }
+
+
+def explain_terms(terms: Terms) -> dict[str, Any]:
+    """One pool's best offer: what its cost is made of, in seconds, and what that follows from."""
+    said = {
+        "worker": terms.worker,
+        "k": terms.k,
+        "cost_s": _seconds(terms.cost_s),
+        "wait_s": _seconds(terms.wait_s),
+        "prefill_s": _seconds(terms.prefill_s),
+        "decode_s": _seconds(terms.decode_s),
+        "others_s": _seconds(terms.others_s),
+        "preference": terms.preference,
+        "tokens_per_pass": round(terms.tokens_per_pass, 3),
+        "pass_s": _seconds(terms.pass_s),
+        "pass_before_s": _seconds(terms.pass_before_s),
+        "running": round(terms.running, 1),
+        "output_tokens": round(terms.output_tokens),
+        "expected_tokens_per_s": round(terms.tokens_per_s, 1),
+    }
+    if terms.extrapolates:
+        said["extrapolates"] = "no pass with so many tokens was seen so far"
+    return said
+
+
+def why(decision: Decision) -> str:
+    """One sentence for an operator."""
+    choice = decision.choice
+    if choice is None or decision.reason in _WITHOUT_COSTS:
+        return f"{decision.pool}: {_SENTENCES[decision.reason].format(rule=decision.rule)}"
+    chosen, other = choice.chosen, choice.runner_up
+    sentence = f"{chosen.pool} with k = {chosen.k}: {_SENTENCES[decision.reason]}"
+    if other is None:
+        return f"{sentence}; there is no other pool to compare with"
+    compared = f"{chosen.cost_s:.3g} s against {other.cost_s:.3g} s at {other.pool}"
+    return (
+        f"{sentence}; {compared} ({chosen.tokens_per_pass:.2f} and {other.tokens_per_pass:.2f} "
+        f"tokens a pass, {chosen.running:.0f} and {other.running:.0f} running)"
+    )
+
+
+_SENTENCES = {
+    Reason.RULE: "rule {rule} names or prefers it",
+    Reason.DEFAULT: "no rule spoke, and it is the default",
+    Reason.ONLY: "nothing else may take this request",
+    Reason.GATE: "the default pool may not take this request",
+    Reason.SPILL: "every worker of the pool wanted is down",
+    Reason.LAST_RESORT: "no worker is up, and one is tried all the same",
+    Reason.COST: "least expected cost",
+    Reason.STAY: "its conversation is there, and nowhere else is enough cheaper",
+    Reason.UNSURE: "the cheapest on average is not so in enough of the cases this request may be",
+    Reason.EXPLORE: "tried to learn how it drafts, at little more than the least cost",
+}
+_WITHOUT_COSTS = frozenset(
+    [Reason.RULE, Reason.DEFAULT, Reason.ONLY, Reason.GATE, Reason.SPILL, Reason.LAST_RESORT]
+)
+
+
+def _choice_in_short(choice: Choice) -> dict[str, Any]:
+    other = choice.runner_up
+    return {
+        "k": choice.chosen.k,
+        "cost_s": {terms.pool: _seconds(terms.cost_s) for terms in choice.weighed}
+        | {choice.chosen.pool: _seconds(choice.chosen.cost_s)},
+        "expected_tokens_per_s": round(choice.chosen.tokens_per_s, 1),
+        "choice_confidence": None if choice.confidence is None else round(choice.confidence, 2),
+        "runner_up": None if other is None else other.pool,
+    }
+
+
+def _seconds(value: float) -> float:
+    """To the microsecond: enough for any term, and short."""
+    return round(value, 6)

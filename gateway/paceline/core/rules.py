@@ -4,8 +4,8 @@ A rule that matches but asks for a pool that the gates refuse is passed over, an
 Every rule can say why it did not win. `weight` splits conversations by a hash, so that a
 conversation stays where it is for as long as the shares stay as they are.
 
-What is left out: costs. Without them a preference decides, so in static mode `prefer` and `pool`
-come to the same.
+What is left out: costs, which a preference changes and a pool that is named does without. In static
+mode there are none, so `prefer` and `pool` come to the same.
 """
 
 from __future__ import annotations
@@ -108,10 +108,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOutcome:
-    """What the rules say: the pool wanted, the pools that may not be used, and who said so."""
+    """What the rules say: the pool that it must be, the one preferred, those that may not be used,
+    and who said so."""
 
     rule: str | None = None
     pool: str | None = None
+    preferred: str | None = None
     forbidden: frozenset[str] = frozenset()
     verdicts: tuple[RuleVerdict, ...] = ()
 
@@ -167,6 +169,7 @@ def apply_rules(
             return RuleOutcome(
                 rule=rule.name,
                 pool=_chosen_pool(rule, caller, allowed),
+                preferred=rule.then.prefer,
                 forbidden=frozenset(rule.then.forbid),
                 verdicts=tuple(verdicts),
             )
@@ -246,7 +249,7 @@ def _obstacle(then: Action, allowed: frozenset[str]) -> str | None:
 def _chosen_pool(rule: Rule, caller: Caller, allowed: frozenset[str]) -> str | None:
     if rule.then.weight:
         return _draw(rule, caller, allowed)
-    return rule.then.pool or rule.then.prefer
+    return rule.then.pool
 
 
 def _shares(then: Action, allowed: frozenset[str]) -> list[tuple[str, float]]:

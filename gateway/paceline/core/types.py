@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Endpoint(StrEnum):
@@ -26,6 +26,12 @@ class Endpoint(StrEnum):
     TOKENIZE = "tokenize"
     DETOKENIZE = "detokenize"
     TRANSCRIPTIONS = "transcriptions"
+
+
+GENERATING = frozenset(
+    [Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS, Endpoint.RESPONSES, Endpoint.MESSAGES]
+)
+"""Whose answers say how many tokens were generated, and how well they were drafted."""
 
 
 class Workload(StrEnum):
@@ -50,6 +56,10 @@ class Reason(StrEnum):
     GATE = "gate"  # the default pool may not take this request; the first that may
     SPILL = "spill"  # every worker of the pool wanted is down
     LAST_RESORT = "last_resort"  # no worker of any allowed pool is up; one is tried all the same
+    COST = "cost"  # least expected cost
+    STAY = "stay"  # its conversation is there, and nowhere else is enough cheaper
+    UNSURE = "unsure"  # another is cheaper on average, but in too few of the cases it may be
+    EXPLORE = "explore"  # one that costs little more, to learn how it drafts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +187,9 @@ class WorkerSnapshot:
     on_trial: bool = False  # it failed before, and one request is to show whether it still does
     share: float = 1.0  # of a full load that it may carry: grows to 1 after a return
     load: WorkerLoad = WorkerLoad()
+    drafting: float = 0.0  # draft tokens that a pass verifies for the requests in flight
+    elsewhere: float = 0.0  # requests it was last seen to have from others than this gateway
+    per_request_k: bool = False  # it lets each request say how many tokens to draft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +197,7 @@ class PoolSnapshot:
     name: str
     speculation: Speculation | None  # None is a plain pool: the true "off"
     workers: tuple[WorkerSnapshot, ...]
+    max_num_seqs: int | None = None  # sequences that a worker runs at a time; None is not known
 
     @property
     def is_up(self) -> bool:
@@ -223,6 +237,96 @@ class Caller:
     workload: Workload | None = None  # the client's label; it does not replace the copy ratio
     priority: Priority = Priority.INTERACTIVE
     conversation: str = ""
+    template: str = ""  # what requests of one application share; "" where costs do not decide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a conversation's last request went."""
+
+    pool: str
+    worker: str
+
+
+class Terms(NamedTuple):
+    """What a request is expected to cost at one worker with one k, as `choose.py` adds it up.
+
+    Seconds, tokens, and what they follow from: `inverse_tau` is the mean of 1 / tokens a pass,
+    `pass_s` a pass with this request in it and `pass_before_s` without, `running` the sequences
+    beside it, `scheduled` the tokens of that pass, of which loads up to `known_to` were seen,
+    `queue` how many lifetimes of such a request it waits for a seat. `eta` is what others' time
+    counts, `preference` multiplies the cost where an operator's rule prefers the pool.
+    """
+
+    pool: str
+    worker: str
+    k: int
+    inverse_tau: float
+    output_tokens: float
+    running: float
+    scheduled: float
+    known_to: float
+    pass_s: float
+    pass_before_s: float
+    prefill_s: float
+    queue: float
+    eta: float
+    preference: float
+
+    @property
+    def tokens_per_pass(self) -> float:
+        return 1.0 / self.inverse_tau
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Expected speed of the stream."""
+        return 1.0 / (self.inverse_tau * self.pass_s)
+
+    @property
+    def decode_s(self) -> float:
+        return self.output_tokens * self.pass_s * self.inverse_tau
+
+    @property
+    def wait_s(self) -> float:
+        return self.queue * self.decode_s
+
+    @property
+    def others_s(self) -> float:
+        """What the sequences beside it lose."""
+        return self.decode_s * self.eta * self.running * (1.0 - self.pass_before_s / self.pass_s)
+
+    @property
+    def cost_s(self) -> float:
+        return self.cost_at(self.inverse_tau)
+
+    def cost_at(self, inverse_tau: float) -> float:
+        """The cost, were this the request's 1 / tokens a pass."""
+        harm = self.eta * self.running * (1.0 - self.pass_before_s / self.pass_s)
+        decode_s = self.output_tokens * self.pass_s * inverse_tau
+        return (self.prefill_s + decode_s * (1.0 + self.queue + harm)) * self.preference
+
+    @property
+    def extrapolates(self) -> bool:
+        """Whether the time of its pass is a guess: no load as high was seen so far."""
+        return self.scheduled > self.known_to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A pool, worker and k by cost, and what it was weighed against: the best of each pool,
+    cheapest first.
+
+    `confidence` is P(its cost is below that of the best in the default pool), over the cases that
+    the request may be; None where there is no default to compare with.
+    """
+
+    chosen: Terms
+    weighed: tuple[Terms, ...]
+    confidence: float | None
+
+    @property
+    def runner_up(self) -> Terms | None:
+        return next((terms for terms in self.weighed if terms.pool != self.chosen.pool), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,3 +362,9 @@ class Decision:
     rule: str | None  # the rule that decided, if one did
     pools: tuple[PoolVerdict, ...]
     rules: tuple[RuleVerdict, ...]
+    choice: Choice | None = None  # what costs said; None where they were not asked
+
+    @property
+    def k(self) -> int | None:
+        """How many tokens to draft a pass; None is the worker's own."""
+        return self.choice.chosen.k if self.choice is not None else None

@@ -19,8 +19,3 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "/detokenize": Endpoint.DETOKENIZE,
     "/v1/audio/transcriptions": Endpoint.TRANSCRIPTIONS,
 }
-
-GENERATING = frozenset(
-    [Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS, Endpoint.RESPONSES, Endpoint.MESSAGES]
-)
-"""Whose answers say how many tokens were generated, and how well they were drafted."""

@@ -13,9 +13,8 @@ from paceline.core.decide import decide
 from paceline.core.dialects import dialect_of
 from paceline.core.features import measure
 from paceline.core.hints import Hints
-from paceline.core.types import Decision
+from paceline.core.types import GENERATING, Decision
 from paceline.edge.bodies import Body
-from paceline.edge.endpoints import GENERATING
 from paceline.edge.own_answers import model_named
 from paceline.edge.relay import Answer, Whole, check_status
 from paceline.edge.request import Request

@@ -3,10 +3,8 @@
 Sources:
 - eagle3: SpecDecode-Bench, Llama-3.1-8B, k = 5; chat is ShareGPT, code InstructCoder, outputs that
   loop left out. On edits, which no trace holds: EAGLE on BlazEdit, k = 3 (vLLM #24344).
-- mtp: a ShareGPT replay of an MTP-like head, k = 3, used for every workload: a local SPEED-Bench
-  run found the same acceptance in all categories (llama.cpp PR #23869).
-- draft_model: no survivals are published. Geometric, 0.58 a step, so that τ at k = 5 is the 2.28 of
-  SpS on Spec-Bench (its k is not given), for every workload.
+- mtp and draft_model: those of `core/priors.py`, for every workload; a local SPEED-Bench run found
+  the same acceptance of an MTP head in all categories (llama.cpp PR #23869).
 - ngram: over all passes, with a match or without. The same traces for chat and code. Edits:
   BlazEdit (vLLM #24344), 0.81 to 0.66 over drafted passes, 2.96 tokens a pass over all, so that a
   share of (2.96 - 1) / 3.59 = 0.55 of the passes drafts.
@@ -15,8 +13,8 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 
+from paceline.core.priors import MEASURED, extended
 from paceline.core.types import Workload
 
 SURVIVALS: Mapping[str, Mapping[Workload, tuple[float, ...]]] = {
@@ -25,8 +23,8 @@ SURVIVALS: Mapping[str, Mapping[Workload, tuple[float, ...]]] = {
         Workload.CODE: (0.70, 0.52, 0.38, 0.29, 0.22),
         Workload.EDIT: (0.77, 0.45, 0.24),
     },
-    "mtp": dict.fromkeys(Workload, (0.74, 0.49, 0.31)),
-    "draft_model": dict.fromkeys(Workload, (0.58, 0.33, 0.19, 0.11, 0.06)),
+    "mtp": dict.fromkeys(Workload, MEASURED["mtp"]),
+    "draft_model": dict.fromkeys(Workload, MEASURED["draft_model"]),
     "ngram": {
         Workload.CHAT: (0.10, 0.07, 0.06, 0.05, 0.04),
         Workload.CODE: (0.21, 0.19, 0.17, 0.16, 0.14),
@@ -47,10 +45,7 @@ def survivals(method: str, workload: Workload, num_tokens: int) -> tuple[float, 
 
     Raises KeyError for a method without a table.
     """
-    known = SURVIVALS[method][workload]
-    ratio = known[-1] / known[-2]
-    further = (known[-1] * ratio**i for i in range(1, num_tokens - len(known) + 1))
-    return tuple(chain(known, further))[:num_tokens]
+    return extended(SURVIVALS[method][workload], num_tokens)
 
 
 def check_survivals(given: tuple[float, ...]) -> None:

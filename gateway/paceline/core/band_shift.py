@@ -1,0 +1,79 @@
+"""How far copy ratios turn out otherwise than believed, and beliefs put right by it.
+
+A classifier learned elsewhere may be wrong about the traffic here: an application's "edits" may
+rewrite everything. So for each group of requests (a workload, a template) two things are added up
+by band of the copy ratio: how much was believed to lie there, and how much was found to. Their
+quotient corrects the next belief: the ratio of new to old class frequencies by which Saerens,
+Latinne and Decaestecker ("Adjusting the outputs of a classifier to new a priori probabilities",
+2002) correct a posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import mul
+
+from paceline.core.priors import NUM_BANDS
+
+Shares = tuple[float, ...]
+"""The probability of each band; they add up to 1."""
+
+WORKLOAD_REQUESTS = 50.0
+TEMPLATE_REQUESTS = 16.0
+"""How many requests are remembered, of a workload and of a template: fewer of what is narrower."""
+SMOOTHING_REQUESTS = 1.0
+"""Requests that are taken to have turned out as believed, in each band."""
+
+
+class BandShift:
+    """Of one group of requests."""
+
+    __slots__ = ("_believed", "_found", "_memory", "factors")
+
+    def __init__(self, memory_requests: float) -> None:
+        self._memory = memory_requests
+        self._believed = [0.0] * NUM_BANDS
+        self._found = [0.0] * NUM_BANDS
+        self.factors: tuple[float, ...] = (1.0,) * NUM_BANDS
+        """What a belief in each band is to be multiplied with."""
+
+    def observe(self, believed: Shares, found: Shares) -> None:
+        keep = 1.0 - 1.0 / self._memory
+        self._believed = [
+            keep * b + share for b, share in zip(self._believed, believed, strict=True)
+        ]
+        self._found = [keep * f + share for f, share in zip(self._found, found, strict=True)]
+        self._settle()
+
+    def corrected(self, shares: Shares) -> Shares:
+        return normalised(map(mul, shares, self.factors))
+
+    def state(self) -> dict[str, list[float]]:
+        """As plain JSON values."""
+        return {"believed": self._believed, "found": self._found}
+
+    def restore(self, believed: Sequence[float], found: Sequence[float]) -> None:
+        """Raises ValueError for what cannot be counts of requests."""
+        for values in (believed, found):
+            bounded = all(0.0 <= value <= 2 * self._memory for value in values)
+            if len(values) != NUM_BANDS or not bounded:
+                raise ValueError("not counts of requests by band")
+        self._believed, self._found = list(believed), list(found)
+        self._settle()
+
+    def _settle(self) -> None:
+        self.factors = tuple(
+            (found + SMOOTHING_REQUESTS) / (believed + SMOOTHING_REQUESTS)
+            for believed, found in zip(self._believed, self._found, strict=True)
+        )
+
+
+def _faded(counts: Sequence[float], keep: float, shares: Shares) -> list[float]:
+    return [keep * count + share for count, share in zip(counts, shares, strict=True)]
+
+
+def normalised(weights: Iterable[float]) -> Shares:
+    """Raises ZeroDivisionError if they add up to 0."""
+    kept = list(weights)
+    total = sum(kept)
+    return tuple([weight / total for weight in kept])

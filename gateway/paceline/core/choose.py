@@ -1,0 +1,249 @@
+"""The pool, worker and k with the least expected cost, in seconds of everybody's time.
+
+    cost(w, k) = wait + prefill + t * (1 + eta * B * (1 - T0 / T1)),    t = G * T1 / tau(k)
+
+t is how long the request writes its G tokens: T1 is a pass of the worker with it, drafting k, and
+tau the tokens that a pass yields. The last factor is what it costs the B others there, whose passes
+took T0 before: their sequence-seconds, in the same unit as its own. With eta = 0 each request
+thinks of itself.
+
+A request is one of several cases (how much will it copy?), each with a tau of its own, and time
+goes by 1 / tau: so tau here is the harmonic mean over the cases. The arithmetic mean would let the
+case that copies pay for the passes of the one that does not, and send half-likely edits to lookups
+on which they are slower on average.
+
+When costs are close or uncertain, what is known stays: the default pool, unless another is cheaper
+in `SURE` of the cases; a conversation's place, unless another costs less than `MOVES` of it.
+
+Where it fails: G is a mean, so the cost of a wrong pool is misjudged for very long and very short
+answers; sequences beside are all taken to have a mean context; a worker's queue is taken to drain
+at this request's pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from paceline.core.beliefs import Drafting, Outlook
+from paceline.core.step_time import StepTime
+from paceline.core.types import (
+    Caller,
+    Choice,
+    Classification,
+    Place,
+    PoolSnapshot,
+    Reason,
+    RequestFeatures,
+    Terms,
+    WorkerSnapshot,
+)
+
+SURE = 0.6
+MOVES = 0.85
+PREFERENCE = 0.8
+"""What a rule's `prefer` multiplies a pool's cost with."""
+HARMLESS = 1.25
+"""Exploring may cost up to this factor of the least cost."""
+MAX_NUM_SEQS = 256
+"""Where a pool's is not known: vLLM's default for servers but on the largest devices."""
+CLOSEST = 2
+"""In how many of a pool's workers, the cheapest at full k, every k is tried."""
+
+
+class Expectations(Protocol):
+    """What the choice asks: `beliefs.Beliefs`, or in a simulation someone who knows."""
+
+    def outlook(
+        self, features: RequestFeatures, classification: Classification, caller: Caller
+    ) -> Outlook: ...
+    def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting: ...
+    def fill(self, pool: PoolSnapshot) -> float: ...
+    def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptive:
+    """What the adaptive mode decides by, beside the request and the fleet.
+
+    `draw` is uniform in [0, 1) and decides whether this request explores; `place` is where its
+    conversation was before. `exploration` is the share of requests that may, where harmless.
+    """
+
+    expectations: Expectations
+    place: Place | None = None
+    draw: float = 1.0
+    exploration: float = 0.02
+    eta: float = 1.0
+
+
+def choose(
+    pools: Sequence[PoolSnapshot],
+    outlook: Outlook,
+    adaptive: Adaptive,
+    *,
+    default_pool: str,
+    preferred: str | None = None,
+) -> tuple[Choice, Reason]:
+    """The cheapest of the `pools`, or what stays where that is not clear, and why.
+
+    Raises ValueError if no worker of any of them is up.
+    """
+    offers = [
+        _Offer(pool, outlook, adaptive, PREFERENCE if pool.name == preferred else 1.0)
+        for pool in pools
+        if pool.is_up
+    ]
+    weighed = sorted([offer.best() for offer in offers], key=_cost)
+    if not weighed:
+        raise ValueError("no worker is up")
+    of_pool = {offer.pool.name: offer for offer in offers}
+    best = weighed[0]
+    default = next((terms for terms in weighed if terms.pool == default_pool), None)
+
+    def choice(chosen: Terms) -> Choice:
+        sure = None if default is None else _confidence(chosen, default, of_pool)
+        return Choice(chosen=chosen, weighed=tuple(weighed), confidence=sure)
+
+    staying = _staying(adaptive.place, of_pool)
+    if staying is not None:
+        if best.cost_s < MOVES * staying.cost_s:
+            return choice(best), Reason.COST
+        return choice(staying), Reason.STAY
+    if adaptive.draw < adaptive.exploration:
+        unknown = _harmless(weighed, of_pool)
+        if unknown:
+            drawn = int(adaptive.draw / adaptive.exploration * len(unknown))
+            return choice(unknown[drawn]), Reason.EXPLORE
+    for terms in weighed:  # the default pool's own is always sure, so it ends there at the latest
+        chosen = choice(terms)
+        if chosen.confidence is None or chosen.confidence >= SURE:
+            return chosen, Reason.COST if terms is best else Reason.UNSURE
+    raise AssertionError("the default pool is as cheap as itself")
+
+
+class _Offer:
+    """What one pool can do for this request."""
+
+    __slots__ = ("_adaptive", "_fill", "_outlook", "_preference", "drafting", "limit", "pool")
+
+    def __init__(
+        self, pool: PoolSnapshot, outlook: Outlook, adaptive: Adaptive, preference: float
+    ) -> None:
+        self.pool = pool
+        self._outlook = outlook
+        self._adaptive = adaptive
+        self._preference = preference
+        self._fill = adaptive.expectations.fill(pool)
+        self.drafting = adaptive.expectations.drafting(pool, outlook)
+        self.limit = len(self.drafting.inverse_taus) - 1
+
+    def best(self) -> Terms:
+        """The cheapest worker that is up, with the cheapest k; one due for a trial comes first."""
+        up = [worker for worker in self.pool.workers if worker.up]
+        up = [worker for worker in up if worker.on_trial] or up
+        if len(up) == 1:
+            return self.at(up[0])
+        offers = [(self._terms(worker, self.limit), worker) for worker in up]
+        offers.sort(key=_cost_then_turn)
+        if not any(worker.per_request_k for _, worker in offers[:CLOSEST]):
+            return offers[0][0]
+        return min([self.at(worker) for _, worker in offers[:CLOSEST]], key=_cost)
+
+    def at(self, worker: WorkerSnapshot) -> Terms:
+        """The cheapest k at one worker: where it may be asked for, one of all there are."""
+        if not worker.per_request_k:
+            return self._terms(worker, self.limit)
+        return min([self._terms(worker, k) for k in range(self.limit + 1)], key=_cost)
+
+    def longest(self, worker: str) -> Terms:
+        """At a worker with the k that shows most of how it drafts."""
+        (found,) = (each for each in self.pool.workers if each.url == worker)
+        return self._terms(found, self.limit)
+
+    def _terms(self, worker: WorkerSnapshot, k: int) -> Terms:
+        outlook = self._outlook
+        step = self._adaptive.expectations.step_time(self.pool, worker)
+        # One that returns may carry a share of a load, so what it has weighs as much more.
+        present = (worker.in_flight + worker.elsewhere + 1.0) / worker.share - 1.0
+        seats = _seats(self.pool, worker)
+        running = min(present, seats - 1.0)
+        here = worker.drafting + worker.elsewhere * self.limit * self._fill
+        counted = worker.in_flight + worker.elsewhere
+        beside = running * (1.0 + here / counted) if counted > 0 else running
+        scheduled = beside + 1.0 + k * self._fill
+        pass_s = step.seconds(running + 1.0, scheduled, outlook.context)
+        return Terms(
+            self.pool.name,
+            worker.url,
+            k,
+            self.drafting.mean_inverse(k),
+            outlook.output_tokens,
+            running,
+            scheduled,
+            step.known_to,
+            pass_s,
+            step.seconds(running, beside, outlook.context),
+            pass_s + step.token_s * outlook.prompt_tokens,
+            max(0.0, present + 1.0 - seats) / seats,
+            self._adaptive.eta,
+            self._preference,
+        )
+
+
+def _seats(pool: PoolSnapshot, worker: WorkerSnapshot) -> float:
+    """How many sequences the worker runs at a time. One whose requests wait has no more than run
+    now, whatever it was started with: its KV cache is full."""
+    most = float(pool.max_num_seqs or MAX_NUM_SEQS)
+    load = worker.load
+    if load.waiting and load.running:
+        return min(most, max(load.running, 1.0))
+    return most
+
+
+def _confidence(chosen: Terms, default: Terms, offers: dict[str, _Offer]) -> float:
+    """P(`chosen` costs less than `default`), over the cases that the request may be."""
+    if chosen.pool == default.pool:
+        return 1.0
+    cases = offers[chosen.pool].drafting
+    theirs = offers[default.pool].drafting.inverse_taus[default.k]
+    return sum(
+        [
+            share
+            for share, inverse, default_inverse in zip(
+                cases.shares, cases.inverse_taus[chosen.k], theirs, strict=True
+            )
+            if chosen.cost_at(inverse) < default.cost_at(default_inverse)
+        ]
+    )
+
+
+def _staying(place: Place | None, offers: dict[str, _Offer]) -> Terms | None:
+    """At the conversation's last worker, if it can go there again."""
+    offer = offers.get(place.pool) if place is not None else None
+    if place is None or offer is None:
+        return None
+    for worker in offer.pool.workers:
+        if worker.url == place.worker and worker.up:
+            return offer.at(worker)
+    return None
+
+
+def _harmless(weighed: Sequence[Terms], offers: dict[str, _Offer]) -> list[Terms]:
+    """What would teach something and cost little more than the best: other pools that draft, and
+    the best one's longest draft, since positions past the k in use are never seen."""
+    best = weighed[0]
+    teaching = [terms for terms in weighed[1:] if terms.k > 0]
+    longest = offers[best.pool].longest(best.worker)
+    if longest.k > best.k:
+        teaching.append(longest)
+    return [terms for terms in teaching if terms.cost_s <= HARMLESS * best.cost_s]
+
+
+def _cost(terms: Terms) -> float:
+    return terms.cost_s
+
+
+def _cost_then_turn(offer: tuple[Terms, WorkerSnapshot]) -> tuple[float, int]:
+    return offer[0].cost_s, offer[1].last_picked

@@ -1,0 +1,199 @@
+"""Seconds of a decode pass of one pool's workers, fitted to what requests took.
+
+    T(n, B, L) = fixed + n * token_s + B * L * kv_token_s
+
+`core/cost.py`'s sum, as far as a request that has ended can tell its terms apart: the fixed part
+holds weights, host and drafting. Each request gives one equation: what a pass took on average while
+it ran, beside the load it ran in. They are solved by least squares on relative errors, with what a
+device like an H100 takes for an 8B model as the prior shape: terms that the load so far cannot tell
+apart keep that shape's proportions, whatever the device's speed.
+
+Robust: an equation that is off by more than `HUBER` standard errors counts less. Old ones fade. It
+says how far off it is (`residual`) and which loads it has seen (`known_to`), since a straight line
+is easily continued to where nobody has been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.core.cost import PassCosts
+
+MEMORY = 256.0
+"""Equations remembered, as a sum of weights."""
+PRIOR_STRENGTH = 0.25
+"""Of the prior shape, in equations' worth of evidence on each term."""
+HUBER = 1.5
+"""Source: Huber, "Robust Estimation of a Location Parameter", 1964; 1.345 is usual for his 95 %."""
+MIN_RESIDUAL = 0.02
+"""No fit is believed to be better than this: a worker's clock of passes is not ours."""
+BEYOND = 1.5
+"""How far past the greatest load seen a fit is still believed, as a factor."""
+SMALLEST_SHARE = 0.02
+"""Of the prior shape's term: no term of a pass is negative, nor free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """The three terms, in seconds; `known_to` are the scheduled tokens up to which they are known,
+    and not only continued."""
+
+    fixed_s: float
+    token_s: float
+    kv_token_s: float
+    known_to: float = float("inf")
+
+    def seconds(self, running: float, scheduled: float, context: float) -> float:
+        """Of a pass with `running` sequences after `context` tokens each, and `scheduled` tokens
+        to compute."""
+        return self.fixed_s + self.token_s * scheduled + self.kv_token_s * running * context
+
+    def times(self, factor: float) -> StepTime:
+        return StepTime(
+            fixed_s=self.fixed_s * factor,
+            token_s=self.token_s * factor,
+            kv_token_s=self.kv_token_s * factor,
+            known_to=self.known_to,
+        )
+
+    @classmethod
+    def of(cls, costs: PassCosts, k: int, *, context: float = 800.0) -> StepTime:
+        """A dense model's `costs` in a pool that drafts `k` tokens, near one length of context.
+
+        Linear in what the pass holds, so a mixture's experts are taken as all read.
+        """
+        idle = costs.decode_s(0, k, context)
+        one, two = (costs.decode_s(running, k, context) for running in (1, 2))
+        per_sequence = two - one
+        kv_s = costs.kv_token_s * costs.factor
+        return cls(
+            fixed_s=max(one - per_sequence, idle),
+            token_s=max(0.0, per_sequence - kv_s * context) / (1 + k),
+            kv_token_s=kv_s,
+        )
+
+
+class StepTimeFit:
+    """The fit of one pool. `shape` is believed in before there is evidence, up to its scale."""
+
+    def __init__(self, shape: StepTime) -> None:
+        self._shape = shape
+        self._products = [[0.0] * 3 for _ in range(3)]  # of terms over observed, summed by weight
+        self._sums = [0.0] * 3
+        self._weight = 0.0
+        self._square_error = 0.0
+        self._greatest = 0.0  # scheduled tokens seen, fading
+        self._terms: StepTime | None = None
+
+    @property
+    def num_observed(self) -> float:
+        """Equations remembered."""
+        return self._weight
+
+    @property
+    def residual(self) -> float | None:
+        """Root mean square of relative errors; None before anything was seen."""
+        if self._weight == 0:
+            return None
+        return float((self._square_error / self._weight) ** 0.5)
+
+    @property
+    def scale(self) -> float | None:
+        """How much slower passes are than the shape says, all terms together; None if unknown."""
+        over = sum(map(sum, self._products))
+        return sum(self._sums) / over if over > 0 else None
+
+    def observe(self, running: float, scheduled: float, context: float, seconds: float) -> None:
+        """A request saw passes of `seconds` on average, at this load. Raises ValueError unless
+        all are positive."""
+        if min(running, scheduled, seconds) <= 0 or context < 0:
+            raise ValueError(f"not a pass: {running=} {scheduled=} {context=} {seconds=}")
+        terms = self._split(running, scheduled, context)
+        row = [term / seconds for term in terms]
+        error = self.step_time().seconds(running, scheduled, context) / seconds - 1.0
+        spread = max(MIN_RESIDUAL, self.residual or 0.0)
+        weight = 1.0 if self._weight < 8 else min(1.0, HUBER * spread / max(abs(error), 1e-9))
+        keep = 1.0 - 1.0 / MEMORY
+        self._products = [
+            [keep * self._products[i][j] + weight * row[i] * row[j] for j in range(3)]
+            for i in range(3)
+        ]
+        self._sums = [keep * self._sums[i] + weight * row[i] for i in range(3)]
+        if self._weight > 0:  # the first has nothing to be compared with
+            self._square_error = keep * self._square_error + min(error * error, 1.0)
+        self._weight = keep * self._weight + 1.0
+        self._greatest = max(scheduled, keep * self._greatest)
+        self._terms = None
+
+    def step_time(self, scale: float | None = None) -> StepTime:
+        """The terms now. `scale` is believed of the shape where nothing was observed yet."""
+        if self._weight == 0:
+            return self._shape.times(scale or 1.0)
+        if self._terms is None:
+            self._terms = self._solve()
+        return self._terms
+
+    def state(self) -> dict[str, object]:
+        """As plain JSON values."""
+        return {
+            "products": self._products,
+            "sums": self._sums,
+            "weight": self._weight,
+            "square_error": self._square_error,
+            "greatest": self._greatest,
+        }
+
+    def restore(
+        self, *, products: Sequence[Sequence[float]], sums: Sequence[float], weight: float,
+        square_error: float, greatest: float,
+    ) -> None:  # fmt: skip
+        """Raises ValueError for what no observations add up to."""
+        bounded = 0.0 <= weight <= MEMORY + 1 and square_error >= 0.0 and greatest >= 0.0
+        if len(products) != 3 or any(len(row) != 3 for row in products) or len(sums) != 3:
+            raise ValueError("a fit has three terms")
+        if not bounded or min(map(min, products)) < 0 or min(sums) < 0:
+            raise ValueError("a fit's sums are not negative")
+        self._products = [list(map(float, row)) for row in products]
+        self._sums = list(map(float, sums))
+        self._weight, self._square_error = float(weight), float(square_error)
+        self._greatest, self._terms = float(greatest), None
+
+    def _split(self, running: float, scheduled: float, context: float) -> tuple[float, ...]:
+        shape = self._shape
+        return shape.fixed_s, shape.token_s * scheduled, shape.kv_token_s * running * context
+
+    def _solve(self) -> StepTime:
+        """Least squares for what each term of the shape is to be multiplied with."""
+        scale = self.scale or 1.0
+        # Its strength is that of equations in which each term has a third of the pass.
+        strength = PRIOR_STRENGTH / (9.0 * scale * scale)
+        matrix = [
+            [self._products[i][j] + (strength if i == j else 0.0) for j in range(3)]
+            for i in range(3)
+        ]
+        factors = _solved(matrix, [self._sums[i] + strength * scale for i in range(3)])
+        fixed, token, kv = (max(factor, SMALLEST_SHARE * scale) for factor in factors)
+        shape = self._shape
+        return StepTime(
+            fixed_s=shape.fixed_s * fixed,
+            token_s=shape.token_s * token,
+            kv_token_s=shape.kv_token_s * kv,
+            known_to=BEYOND * self._greatest,
+        )
+
+
+def _solved(matrix: list[list[float]], sums: list[float]) -> list[float]:
+    """Of three equations in three unknowns, by elimination; the matrix is positive definite."""
+    rows = [[*row, right] for row, right in zip(matrix, sums, strict=True)]
+    for i in range(3):
+        for j in range(i + 1, 3):
+            factor = rows[j][i] / rows[i][i]
+            rows[j] = [
+                below - factor * above for below, above in zip(rows[j], rows[i], strict=True)
+            ]
+    found = [0.0] * 3
+    for i in (2, 1, 0):
+        known = sum(rows[i][j] * found[j] for j in range(i + 1, 3))
+        found[i] = (rows[i][3] - known) / rows[i][i]
+    return found

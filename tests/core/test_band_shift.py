@@ -1,0 +1,57 @@
+"""Beliefs about the copy ratio, put right by what was found."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.core.band_shift import BandShift
+
+COPIES = (0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.8)
+COPIED, FREE = (0.0,) * 6 + (1.0,), (1.0,) + (0.0,) * 6
+shares = st.lists(st.floats(0.01, 1.0), min_size=7, max_size=7).map(
+    lambda weights: tuple(weight / sum(weights) for weight in weights)
+)
+
+
+def test_nothing_seen_changes_nothing():
+    assert BandShift(50).corrected(COPIES) == pytest.approx(COPIES)
+
+
+def test_found_as_believed_changes_nothing():
+    shift = BandShift(50)
+    for _ in range(100):
+        shift.observe(COPIES, COPIES)
+    assert shift.corrected(COPIES)[6] == pytest.approx(0.8)
+
+
+def test_what_never_turns_out_is_soon_believed_no_more_and_comes_back():
+    shift = BandShift(50)
+    for _ in range(40):
+        shift.observe(COPIES, COPIES)
+    for _ in range(40):
+        shift.observe(COPIES, FREE)
+    assert shift.corrected(COPIES)[6] < 0.5
+    for _ in range(60):
+        shift.observe(COPIES, COPIED)
+    assert shift.corrected(COPIES)[6] > 0.8
+
+
+@given(st.lists(st.tuples(shares, shares), max_size=40), shares)
+def test_a_corrected_belief_is_one(seen, belief):
+    shift = BandShift(16)
+    for believed, found in seen:
+        shift.observe(believed, found)
+    corrected = shift.corrected(belief)
+    assert sum(corrected) == pytest.approx(1.0)
+    assert all(share > 0 for share in corrected)
+
+
+def test_it_comes_back_from_plain_values():
+    shift, again = BandShift(50), BandShift(50)
+    shift.observe(COPIES, FREE)
+    again.restore(**shift.state())
+    assert again.factors == shift.factors
+    with pytest.raises(ValueError, match="counts"):
+        again.restore(believed=[1.0], found=[1.0])

@@ -1,0 +1,235 @@
+"""What is believed of requests and pools, from the priors and from what requests came to."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from paceline.core.beliefs import Beliefs, Outcome
+from paceline.core.priors import NUM_BANDS, band_shares, prior_step_time, prior_survivals
+from paceline.core.types import (
+    Caller,
+    Classification,
+    CopyRatio,
+    Endpoint,
+    Material,
+    PoolSnapshot,
+    RequestFeatures,
+    RequestView,
+    Speculation,
+    WorkerSnapshot,
+    Workload,
+)
+
+NGRAM = Speculation(method="ngram", num_speculative_tokens=5)
+EAGLE3 = Speculation(method="eagle3", num_speculative_tokens=3)
+POOLS = {"ngram": NGRAM, "eagle3": EAGLE3, "plain": None}
+COPIES = CopyRatio(quantiles=(0.5, 0.75, 0.85, 0.95, 0.98))
+FREELY = band_shares(CopyRatio(quantiles=(0.0, 0.0, 0.0, 0.0, 0.0)))
+COPIED, FREE = (1, 1, 1, 1, 1, 15), (4, 1, 0, 0, 0, 0)
+
+
+def pool(name: str) -> PoolSnapshot:
+    workers = (WorkerSnapshot(url=f"http://{name}"),)
+    return PoolSnapshot(name=name, speculation=POOLS[name], workers=workers)
+
+
+def features(max_tokens: int | None = None, prompt_chars: int = 2000) -> RequestFeatures:
+    view = RequestView(
+        endpoint=Endpoint.CHAT_COMPLETIONS, model="m", stream=True, max_tokens=max_tokens
+    )
+    return RequestFeatures(
+        view=view, ask="", material=Material.NONE, material_chars=0, prompt_chars=prompt_chars
+    )
+
+
+def edit(copy_ratio: CopyRatio = COPIES) -> Classification:
+    return Classification(workload=Workload.EDIT, label_confidence=0.9, copy_ratio=copy_ratio)
+
+
+def tau(beliefs: Beliefs, name: str, k: int, template: str = "") -> float:
+    """Tokens a pass that an edit is expected to get."""
+    outlook = beliefs.outlook(features(), edit(), Caller(template=template))
+    return 1 / beliefs.drafting(pool(name), outlook).mean_inverse(k)
+
+
+def on_ngram(accepted: tuple[int, ...], passes: int, **more: object) -> Outcome:
+    num_accepted = sum(i * count for i, count in enumerate(accepted))
+    return Outcome(
+        pool="ngram",
+        worker="http://ngram",
+        workload=Workload.EDIT,
+        believed=band_shares(COPIES),
+        k=5,
+        output_tokens=passes + 1 + num_accepted,
+        accepted=accepted,
+        drafted_tokens=5 * sum(accepted),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_a_new_model_is_believed_to_draft_as_published():
+    beliefs = Beliefs(pools=POOLS)
+    assert tau(beliefs, "ngram", 5) == pytest.approx(2.95, abs=0.1)
+    assert tau(beliefs, "eagle3", 3) == pytest.approx(2.85, abs=0.1)
+    assert tau(beliefs, "plain", 0) == 1.0
+    assert tau(beliefs, "eagle3", 1) < tau(beliefs, "eagle3", 3)
+
+
+def test_every_pool_has_a_tau_for_each_k_in_each_case():
+    beliefs = Beliefs(pools=POOLS)
+    outlook = beliefs.outlook(features(), edit(), Caller())
+    for name, limit in (("ngram", 5), ("eagle3", 3), ("plain", 0)):
+        cases = beliefs.drafting(pool(name), outlook)
+        assert sum(cases.shares) == pytest.approx(1.0)
+        assert [len(row) for row in cases.inverse_taus] == [NUM_BANDS] * (limit + 1)
+
+
+def test_edits_that_stop_copying_are_soon_expected_not_to():
+    beliefs = Beliefs(pools=POOLS)
+    for now_s in range(30):
+        beliefs.observe(on_ngram(COPIED, 22), float(now_s))
+    copying = tau(beliefs, "ngram", 5)
+    for now_s in range(30, 70):
+        beliefs.observe(on_ngram(FREE, 100), float(now_s))
+    stopped = tau(beliefs, "ngram", 5)
+    assert copying > 3.0
+    assert stopped < 2.0
+    for now_s in range(70, 130):
+        beliefs.observe(on_ngram(COPIED, 22), float(now_s))
+    assert tau(beliefs, "ngram", 5) > 2.5
+
+
+def test_a_template_that_never_copies_does_not_speak_for_the_others():
+    beliefs = Beliefs(pools=POOLS)
+    for now_s in range(90):
+        accepted, passes, template = (FREE, 100, "a") if now_s % 3 == 0 else (COPIED, 22, "b")
+        beliefs.observe(on_ngram(accepted, passes, template=template), float(now_s))
+    assert tau(beliefs, "ngram", 5, "a") < 2.0 < 3.0 < tau(beliefs, "ngram", 5, "b")
+
+
+def test_code_that_drafts_well_on_a_head_is_not_taken_for_copying():
+    beliefs = Beliefs(pools=POOLS)
+    little = CopyRatio(quantiles=(0.0, 0.05, 0.1, 0.1, 0.15))
+    code = Classification(workload=Workload.CODE, label_confidence=0.9, copy_ratio=little)
+    for now_s in range(60):
+        outcome = Outcome(
+            pool="eagle3",
+            worker="http://eagle3",
+            workload=Workload.CODE,
+            believed=band_shares(little),
+            k=3,
+            output_tokens=121,
+            accepted=(3, 3, 4, 30),
+        )
+        beliefs.observe(outcome, float(now_s))
+    outlook = beliefs.outlook(features(), code, Caller())
+    assert 1 / beliefs.drafting(pool("eagle3"), outlook).mean_inverse(3) > 3.2
+    assert 1 / beliefs.drafting(pool("ngram"), outlook).mean_inverse(5) < 1.35
+
+
+def test_a_known_copy_ratio_teaches_from_any_pool():
+    beliefs = Beliefs(pools=POOLS)
+    for now_s in range(60):
+        outcome = Outcome(
+            pool="plain", worker="http://plain", workload=Workload.EDIT,
+            believed=band_shares(COPIES), k=0, output_tokens=100, copy_ratio=0.1,
+        )  # fmt: skip
+        beliefs.observe(outcome, float(now_s))
+    assert tau(beliefs, "ngram", 5) < 1.5
+
+
+def test_looping_outputs_are_counted_and_not_learned_from():
+    beliefs, untouched = Beliefs(pools=POOLS), Beliefs(pools=POOLS)
+    beliefs.observe(on_ngram(COPIED, 22, loops=True), 0.0)
+    assert (beliefs.num_observed, beliefs.num_looping) == (1, 1)
+    assert tau(beliefs, "ngram", 5) == tau(untouched, "ngram", 5)
+
+
+def test_the_speed_of_one_pool_is_believed_of_the_others_until_they_are_seen():
+    beliefs = Beliefs(pools=POOLS)
+    shape = prior_step_time(None, 0)
+    for now_s in range(20):
+        outcome = Outcome(
+            pool="plain", worker="http://plain", workload=Workload.CHAT, believed=FREELY,
+            k=0, prompt_tokens=100, output_tokens=101, decode_s=100 * 4 * shape.seconds(1, 1, 150),
+        )  # fmt: skip
+        beliefs.observe(outcome, float(now_s))
+    ngram = beliefs.step_time(pool("ngram"), pool("ngram").workers[0])
+    assert ngram.fixed_s == pytest.approx(4 * prior_step_time("ngram", 5).fixed_s, rel=0.05)
+
+
+def test_a_worker_that_slows_down_is_told_from_its_pool():
+    beliefs = Beliefs(pools=POOLS)
+    shape = prior_step_time("eagle3", 3)
+    rng = random.Random(2)
+    for now_s in range(200):
+        worker = f"http://{now_s % 4}"
+        slow = 2.0 if worker == "http://3" and now_s > 100 else 1.0
+        running = rng.randint(1, 30)
+        seconds = slow * shape.seconds(running, 4 * running, 600) * rng.lognormvariate(0, 0.1)
+        outcome = Outcome(
+            pool="eagle3", worker=worker, workload=Workload.CHAT, believed=FREELY, k=3,
+            prompt_tokens=450, output_tokens=301, accepted=(50, 20, 20, 60), running=running,
+            scheduled=4.0 * running, decode_s=150 * seconds,
+        )  # fmt: skip
+        beliefs.observe(outcome, float(now_s))
+    workers = [WorkerSnapshot(url=f"http://{i}") for i in range(4)]
+    fast, slow = (
+        beliefs.step_time(pool("eagle3"), workers[i]).seconds(10, 40, 600) for i in (0, 3)
+    )
+    assert slow / fast == pytest.approx(2.0, rel=0.25)
+
+
+def test_output_is_expected_as_seen_and_never_beyond_what_was_asked_for():
+    beliefs = Beliefs(pools=POOLS)
+    for now_s in range(100):
+        outcome = Outcome(
+            pool="plain", worker="w", workload=Workload.EDIT, believed=FREELY, k=0,
+            prompt_chars=3000, prompt_tokens=1000, output_tokens=700,
+        )  # fmt: skip
+        beliefs.observe(outcome, float(now_s))
+    outlook = beliefs.outlook(features(prompt_chars=3000), edit(), Caller())
+    assert outlook.output_tokens == pytest.approx(700, rel=0.05)
+    assert outlook.prompt_tokens == pytest.approx(1000, rel=0.1)
+    assert beliefs.outlook(features(max_tokens=16), edit(), Caller()).output_tokens == 16
+
+
+def test_answers_cut_short_say_nothing_of_their_length():
+    beliefs = Beliefs(pools=POOLS)
+    for now_s in range(100):
+        outcome = Outcome(
+            pool="plain", worker="w", workload=Workload.EDIT, believed=FREELY, k=0,
+            output_tokens=8, max_tokens=8,
+        )  # fmt: skip
+        beliefs.observe(outcome, float(now_s))
+    assert beliefs.outlook(features(), edit(), Caller()).output_tokens == 300
+
+
+def test_a_pool_that_is_gone_and_an_answer_without_counts_do_no_harm():
+    beliefs = Beliefs(pools=POOLS)
+    beliefs.observe(
+        Outcome(pool="gone", worker="w", workload=Workload.CHAT, believed=FREELY, k=2), 0.0
+    )
+    assert beliefs.num_observed == 1
+
+
+def test_priors_fall_and_copying_drafts_better_in_every_method():
+    for method in ("ngram", "suffix", "eagle3", "mtp", "draft_model", None, "medusa"):
+        bands = prior_survivals(method, 8)
+        assert len(bands) == NUM_BANDS
+        for survivals in bands:
+            assert list(survivals) == sorted(survivals, reverse=True)
+        totals = [sum(survivals) for survivals in bands]
+        assert totals == sorted(totals)
+
+
+def test_published_tokens_per_pass_come_out_of_the_priors():
+    ngram, eagle3 = prior_survivals("ngram", 5), prior_survivals("eagle3", 3)
+    for band, (at_5, at_3) in enumerate(
+        [(1.20, 2.16), (1.41, 2.34), (1.79, 2.57), (2.32, 2.76), (2.70, 2.84), (3.41, 3.01),
+         (4.23, 3.02)]
+    ):  # fmt: skip
+        assert 1 + sum(ngram[band]) == pytest.approx(at_5, rel=0.01)
+        assert 1 + sum(eagle3[band]) == pytest.approx(at_3, rel=0.01)
