@@ -8,7 +8,7 @@ NODE := tests/node
 NODE_READY := $(NODE)/node_modules/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-classify classify-training check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-classify bench-control classify-training check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -68,6 +68,9 @@ bench-leaks: $(READY)  ## 10,000 aborted and 10,000 whole streams: what a gatewa
 
 bench-classify: $(READY) $(VENV)/.bench  ## how right the classifier is on sources it has not seen, and how fast
 	@$(BIN)/python -m paceline.bench.classify
+
+bench-control: $(READY)  ## the adaptive choice beside static ones, simulated: 25 minutes (ARGS=--quick: 3)
+	@$(BIN)/python -m paceline.bench.control $(ARGS)
 
 classify-training: $(READY) $(VENV)/.bench  ## fit the classifier anew (needs the gathered prompts)
 	@$(BIN)/python -m paceline.bench.classify_training

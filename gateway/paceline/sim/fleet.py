@@ -38,7 +38,8 @@ SCRAPE_S = 1.0
 class Job:
     """A request on a worker, and what became of it; times are None until they come.
 
-    `running` is the number of sequences beside it and itself, averaged over its start and end.
+    `running` is the number of sequences beside it and itself, and `scheduled` the tokens of a pass,
+    both averaged over its start and end.
     """
 
     request: Request
@@ -47,10 +48,11 @@ class Job:
     draws: Draws
     num_passes: int
     tokens_per_pass: float
-    scheduled_tokens: float  # in each of its passes
+    scheduled_tokens: float  # its own, in each of its passes
     first_s: float | None = None
     finish_s: float | None = None
     running: float = 0.0
+    scheduled: float = 0.0
 
     @property
     def num_drafted(self) -> int:
@@ -102,13 +104,18 @@ class PassTimes:
 
 
 class SimulatedWorker:
-    """One worker. `in_flight` counts jobs from their arrival to their last token."""
+    """One worker. `in_flight` counts jobs from their arrival to their last token, and
+    `drafting_in_flight` the draft tokens of their passes; `changes` grows with each that comes or
+    goes."""
 
     def __init__(
         self, index: int, pool: SimulatedPool, times: PassTimes, scenario: Scenario
     ) -> None:
         self.index, self.pool, self.times = index, pool, times
         self.in_flight = 0
+        self.drafting_in_flight = 0.0
+        self.changes = 0
+        self.last_picked = 0
         self.waiting: deque[Job] = deque()
         self.running = 0
         self.event_s: float | None = None  # the next change, always at the end of a pass
@@ -131,11 +138,18 @@ class SimulatedWorker:
         self._left = 0  # prompt tokens of the first in the queue that are still to be computed
 
     @property
+    def context(self) -> float:
+        """Tokens of all running sequences, at the last change."""
+        return self._context
+
+    @property
     def kv_cache_usage(self) -> float:
         return min(1.0, self._context / self._kv_tokens)
 
     def submit(self, job: Job, now_s: float) -> None:
         self.in_flight += 1
+        self.changes += 1
+        self.drafting_in_flight += job.scheduled_tokens - 1.0
         self.waiting.append(job)
         if self.event_s is None:
             self._begin(now_s)
@@ -163,8 +177,9 @@ class SimulatedWorker:
             ended.append(job)
         for job in ended:
             job.finish_s = now_s
-            job.running = (job.running + self.running + 1) / 2
+            self.drafting_in_flight -= job.scheduled_tokens - 1.0
         self.in_flight -= len(ended)
+        self.changes += len(ended)
         self._begin(now_s)
         return ended
 
@@ -262,6 +277,7 @@ class SimulatedWorker:
         job.running = self.running
         tokens, context = job.scheduled_tokens, job.request.num_prompt_tokens + 1
         self._tokens += tokens
+        job.scheduled = self._tokens
         self.draft_tokens += tokens - 1.0
         self._context += context
         self._context_rate += job.tokens_per_pass
@@ -270,6 +286,8 @@ class SimulatedWorker:
         heappush(self._ends, (self._passes + job.num_passes, job.request.index, job))
 
     def _leave(self, job: Job) -> None:
+        job.running = (job.running + self.running) / 2
+        job.scheduled = (job.scheduled + self._tokens) / 2
         self.running -= 1
         request, tokens = job.request, job.scheduled_tokens
         context = request.num_prompt_tokens + request.num_output_tokens
@@ -318,6 +336,12 @@ class Fleet:
         self._scrape_at_s = 0.0
         self._events: list[tuple[float, int, int]] = []  # (when, worker, version)
         self._faults = sorted(scenario.faults, key=lambda fault: fault.at_s)
+
+    @property
+    def mean_context(self) -> float:
+        """Tokens of a running sequence, over all workers; 0 while none runs."""
+        running = sum([worker.running for worker in self.workers])
+        return sum([worker.context for worker in self.workers]) / running if running else 0.0
 
     def job(self, request: Request, worker: int, k: int) -> Job:
         """The request on a worker with `k` draft tokens: how many passes it will take there."""
@@ -368,6 +392,7 @@ class Fleet:
                 job = self.job(request, index, k)
                 jobs.append(job)
                 worker = workers[index]
+                worker.last_picked = at
                 version = worker.version
                 worker.submit(job, now_s)
                 if worker.version != version:

@@ -115,3 +115,8 @@ class Scenario:
         for fault in self.faults:
             if fault.slow_worker is not None and fault.slow_worker not in workers:
                 raise ValueError(f"{self.name}: there is no worker {fault.slow_worker}")
+
+    @property
+    def default_pool(self) -> str:
+        """Where a gateway sends what nothing speaks for: the pool for chat."""
+        return self.label_pools[Workload.CHAT]

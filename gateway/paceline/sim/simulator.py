@@ -6,13 +6,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paceline.sim.adaptive import ADAPTIVE, Regret
 from paceline.sim.cost import pass_costs
 from paceline.sim.fleet import Fleet, Job
-from paceline.sim.policies import Policy
+from paceline.sim.policies import BLIND, STATIC, Policy
 from paceline.sim.scenario import Scenario
 from paceline.sim.workload import Request, requests
 
 SLO_SCALES = (1.0, 2.0, 3.0)
+POLICIES: dict[str, Policy] = {**STATIC, **BLIND, **ADAPTIVE}
+"""Every policy by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +27,8 @@ class RunResult:
     `total_tokens_per_s` counts answers' tokens in the judged part of the run, whoever's they are.
     `wasted_verify_tokens` were drafted, verified and thrown away, per output token. `switches` are
     changes of pool within a conversation, per conversation that could have changed. `regret` is the
-    true cost of what was chosen over that of the best choice, less 1, on average; None for policies
-    that do not reckon costs.
+    true cost of the pool chosen over that of the best pool, less 1, on average over a sample; None
+    where there is one pool alone.
     """
 
     num_requests: int
@@ -46,10 +49,11 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The result, and every job for those who want to see more."""
+    """The result; every job, and the fleet as it was left, for those who want to see more."""
 
     result: RunResult
     jobs: Sequence[Job]
+    fleet: Fleet
 
 
 def run(
@@ -66,10 +70,16 @@ def run(
     arrivals = requests(scenario, rate_per_s, seed) if arrivals is None else arrivals
     fleet = Fleet(scenario, policy.pools_of(scenario))
     chooser = policy.chooser(scenario, seed)
-    jobs = fleet.run(arrivals, chooser.choose, chooser.ended)
-    return Run(
-        result=judged(scenario, fleet, jobs, getattr(chooser, "mean_regret", None)), jobs=jobs
-    )
+    regret = Regret(fleet, scenario)
+
+    def choose(fleet: Fleet, request: Request, now_s: float) -> tuple[int, int]:
+        worker, k = chooser.choose(fleet, request, now_s)
+        if request.index % Regret.EVERY == 0 and len(fleet.pools) > 1:
+            regret.judge(fleet, request, worker)
+        return worker, k
+
+    jobs = fleet.run(arrivals, choose, chooser.ended)
+    return Run(result=judged(scenario, fleet, jobs, regret.mean), jobs=jobs, fleet=fleet)
 
 
 def judged(
