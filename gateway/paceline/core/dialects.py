@@ -82,6 +82,7 @@ class Outcome:
     """What an answer says of itself at its end; None is unknown."""
 
     num_output_tokens: int | None = None
+    num_prompt_tokens: int | None = None
     report: SpeculationReport | None = None
 
 
@@ -90,4 +91,8 @@ def outcome(answer: Mapping[str, Any]) -> Outcome:
     answer = mapping(answer.get("response")) or answer  # as the last event of responses wraps it
     usage = mapping(answer.get("usage"))
     num_tokens = integer(usage.get("completion_tokens", usage.get("output_tokens")))
-    return Outcome(num_output_tokens=num_tokens, report=SpeculationReport.of(answer))
+    return Outcome(
+        num_output_tokens=num_tokens,
+        num_prompt_tokens=integer(usage.get("prompt_tokens", usage.get("input_tokens"))),
+        report=SpeculationReport.of(answer),
+    )

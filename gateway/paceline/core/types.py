@@ -187,7 +187,7 @@ class WorkerSnapshot:
     on_trial: bool = False  # it failed before, and one request is to show whether it still does
     share: float = 1.0  # of a full load that it may carry: grows to 1 after a return
     load: WorkerLoad = WorkerLoad()
-    drafting: float = 0.0  # draft tokens that a pass verifies for the requests in flight
+    drafting: float = 0.0  # draft slots a pass of the requests in flight: the sum of their k
     elsewhere: float = 0.0  # requests it was last seen to have from others than this gateway
     per_request_k: bool = False  # it lets each request say how many tokens to draft
 
@@ -237,11 +237,10 @@ class Caller:
     workload: Workload | None = None  # the client's label; it does not replace the copy ratio
     priority: Priority = Priority.INTERACTIVE
     conversation: str = ""
-    template: str = ""  # what requests of one application share; "" where costs do not decide
+    template: int = 0  # what requests of one application share; 0 is none, or nobody asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """Where a conversation's last request went."""
 
     pool: str

@@ -40,21 +40,27 @@ class Request:
         # Decoded all at once: no name and no value has a line break in it.
         flat = b"\n".join(chain.from_iterable(client.headers)).decode("latin-1").split("\n")
         headers = dict(zip(flat[::2], flat[1::2], strict=True))
+        id = request_id(headers.get("x-request-id"))
         return cls(
             client=client,
             endpoint=endpoint,
             headers=headers,
             cors=cors,
-            id=request_id(headers.get("x-request-id")),
-            record=RequestRecord(arrived_s=now_s),
+            id=id,
+            record=RequestRecord(now_s, id),
         )
 
-    def caller(self, view: RequestView, body: Mapping[str, Any], model: str) -> Caller:
+    def caller(
+        self, view: RequestView, body: Mapping[str, Any], model: str, *, with_template: bool
+    ) -> Caller:
         """What it says beside its body. Raises InvalidRequest, Forbidden."""
         if self.wants_explanation and not (self.key and self.key.debug):
             raise Forbidden("x-paceline-explain needs a key with debug", param="x-paceline-explain")
         key_name = self.key.name if self.key and self.key.name else None
-        return caller_of(view, body, self.headers, key_name=key_name, model=model)
+        return caller_of(
+            view, body, self.headers,
+            key_name=key_name, model=model, with_template=with_template,
+        )  # fmt: skip
 
     @property
     def wants_explanation(self) -> bool:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from paceline.core.beliefs import Beliefs
 from paceline.core.caller import caller_of
+from paceline.core.choose import Adaptive
 from paceline.core.decide import decide
+from paceline.core.explain import why
 from paceline.core.features import measure
 from paceline.core.types import (
     Decision,
@@ -19,7 +22,7 @@ from paceline.core.types import (
 )
 from paceline.core.views import view_of
 from paceline.errors import PacelineError
-from paceline.settings.values import ModelSettings, RoutingTest, Settings
+from paceline.settings.values import Mode, ModelSettings, RoutingTest, Settings
 
 
 def failed_tests(settings: Settings, *, file: str = "config") -> tuple[str, ...]:
@@ -48,7 +51,14 @@ def _decide(test: RoutingTest, settings: Settings) -> Decision:
     view = view_of(test.endpoint, {"model": settings.models[0].name, **test.request})
     model = _asked_for(view, settings.models)
     caller = caller_of(view, test.request, test.headers, key_name=test.key, model=model.name)
-    return decide(measure(view), caller, _all_up(model), settings.rules)
+    return decide(measure(view), caller, _all_up(model), settings.rules, _adaptive(settings, model))
+
+
+def _adaptive(settings: Settings, model: ModelSettings) -> Adaptive | None:
+    """What a gateway believes that has seen nothing yet, and that never explores."""
+    if settings.mode is Mode.STATIC:
+        return None
+    return Adaptive(expectations=Beliefs(pools={p.name: p.speculation for p in model.pools}))
 
 
 def _asked_for(view: RequestView, models: Iterable[ModelSettings]) -> ModelSettings:
@@ -62,6 +72,7 @@ def _all_up(model: ModelSettings) -> ModelSnapshot:
             name=pool.name,
             speculation=pool.speculation,
             workers=tuple(WorkerSnapshot(url=worker.url) for worker in pool.workers),
+            max_num_seqs=pool.max_num_seqs,
         )
         for pool in model.pools
     )
@@ -79,6 +90,8 @@ def _reasons(decision: Decision) -> Iterator[str]:
     copied = decision.classification.copy_ratio.expected
     yield f"copy ratio {copied:.2f}"
     yield f"pool by {f'rule {decision.rule}' if decision.rule else decision.reason}"
+    if decision.choice is not None:
+        yield why(decision)
     for rule in decision.rules:
         if rule.why_not is not None:
             yield f"not {rule.rule}: {rule.why_not}"
