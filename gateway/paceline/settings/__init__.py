@@ -10,7 +10,7 @@ from paceline.settings.discovered import (
     worker_address,
 )
 from paceline.settings.load import load, parse
-from paceline.settings.routing_tests import failed_tests
+from paceline.settings.routing_tests import decision_when_idle, failed_tests
 from paceline.settings.values import (
     Admin,
     ApiKey,
@@ -44,6 +44,7 @@ __all__ = [
     "Settings",
     "Timeouts",
     "WorkerSettings",
+    "decision_when_idle",
     "discovered_settings",
     "failed_tests",
     "load",
