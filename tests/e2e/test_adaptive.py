@@ -132,7 +132,7 @@ async def test_edits_that_do_not_copy_leave_the_lookup_pool():
     """The worker's report says that nothing was accepted, whatever the request looks like."""
     answer = {
         "choices": [{"index": 0, "message": {"content": "no"}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 90, "completion_tokens": 101},
+        "usage": {"prompt_tokens": 90, "completion_tokens": 41},  # too few to tell times by
         "metrics": {"speculative_decoding": {
             "acceptance_histogram": [20, 0, 0, 0, 0, 0], "num_spec_steps": 20,
             "num_draft_tokens": 100, "num_accepted_draft_tokens": 0,
@@ -147,14 +147,17 @@ async def test_edits_that_do_not_copy_leave_the_lookup_pool():
         ]
         pools = pool("ngram", lookup.url, speculation=NGRAM), pool("plain", plain.url)
         g = await stack.enter_async_context(gateway(*pools, **ADAPTIVE))
-        assert (await explained(g, EDIT))["pool"] == "ngram"
+        before = await explained(g, EDIT)
         learner = g.running.gateway.learner
-        for at in range(40):
-            await g.chat(EDIT, headers={"x-paceline-session": str(at)})
+        for at in range(120):
+            answered = await g.chat(EDIT, headers={"x-paceline-session": str(at)})
             learner.take_in()
+            if answered.headers["x-paceline-pool"] == "plain":
+                break
         told = await explained(g, EDIT)
-    assert told["pool"] == "plain"
-    assert told["terms"]["ngram"]["tokens_per_pass"] < 1.7
+    assert (before["pool"], told["pool"]) == ("ngram", "plain")
+    tau = [said["terms"]["ngram"]["tokens_per_pass"] for said in (before, told)]
+    assert tau[1] < 0.8 * tau[0]
 
 
 async def test_a_conversation_stays_where_it_is_and_others_spread():
