@@ -8,14 +8,15 @@ the target adds itself; never by accepted over drafted, since engines pad their 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from paceline.core.values import value_class
 
 MAX_HISTOGRAM = 257
 """One more than any draft is long."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SpeculationReport:
     """`metrics.speculative_decoding` of one answer (vLLM >= 0.29 with
     `--per-request-spec-decode-metrics`). All counts; passes without a draft are in none.
@@ -50,7 +51,7 @@ class SpeculationReport:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AcceptanceTotals:
     """Sums over the requests of one (pool, workload)."""
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from paceline.core.splices import Member, Splice, members, spliced
 from paceline.core.types import Endpoint
+from paceline.core.values import value_class
 
 _INCLUDE, _CONTINUOUS = "include_usage", "continuous_usage_stats"
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -60,7 +60,7 @@ def wants_continuous_usage_added(body: Mapping[str, Any]) -> bool:
     return all(value is None or isinstance(value, bool) for value in given) and not all(given)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UsageAdded:
     """What a client did not ask for: added to its request, and taken out of its stream again."""
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.core.types import Caller, Classification, RequestFeatures, RuleVerdict
+from paceline.core.values import value_class
 
 _COMPARISON = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)\s*\Z")
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -106,7 +107,7 @@ class Rule:
         return f"{self.name}: {' and '.join(map(str, self.when)) or 'always'} → {self.then}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RuleOutcome:
     """What the rules say: the pool that it must be, the one preferred, those that may not be used,
     and who said so."""
