@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from paceline.core.fields import mapping
 from paceline.core.values import value_class
 
 MAX_HISTOGRAM = 257
@@ -32,9 +33,8 @@ class SpeculationReport:
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> SpeculationReport | None:
         """The report in an answer or in its last chunk; None where there is none, or nonsense."""
-        metrics = answer.get("metrics")
-        report = metrics.get("speculative_decoding") if isinstance(metrics, Mapping) else None
-        if not isinstance(report, Mapping):
+        report = mapping(mapping(answer.get("metrics")).get("speculative_decoding"))
+        if not report:
             return None
         steps = _count(report.get("num_spec_steps"))
         drafted = _count(report.get("num_draft_tokens"))

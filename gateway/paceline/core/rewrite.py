@@ -14,7 +14,6 @@ InvalidRequest for objects beyond the bounds of `members`.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -24,8 +23,6 @@ from paceline.core.types import Endpoint
 from paceline.core.values import value_class
 
 _INCLUDE, _CONTINUOUS = "include_usage", "continuous_usage_stats"
-_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*(' + _STRING + rb")", re.DOTALL)
 
 
 def wants_usage_added(body: Mapping[str, Any]) -> bool:
@@ -127,8 +124,11 @@ def _only_model(raw: bytes) -> tuple[int, int] | None:
     """
     if raw.count(b'"model"') != 1 or b"\\u006" in raw:
         return None
-    found = _MODEL.search(raw)
-    return found.span(1) if found else None
+    key_end = raw.index(b'"model"') + len(b'"model"')
+    start = raw.find(b'"', key_end)
+    end = raw.find(b'"', start + 1) + 1
+    is_plain = raw[key_end:start].strip() == b":" and b"\\" not in raw[start:end]
+    return (start, end) if is_plain else None
 
 
 def _add_options(raw: bytes, body: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Splice]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from paceline.errors import InvalidRequest
 
@@ -23,8 +22,7 @@ MAX_MEMBERS = 4096
 """Of one object that is walked through: bounds what a body of duplicates can cost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One `key: value` of an object: the key unescaped, and where it and its value stand."""
 
     key: str
@@ -33,8 +31,7 @@ class Member:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Splice:
+class Splice(NamedTuple):
     """Bytes `start` to `end` become `text`."""
 
     start: int
