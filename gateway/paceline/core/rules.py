@@ -131,8 +131,8 @@ def facts(
     believed = classification.label_confidence > 0
     return {
         "model": view.model,
-        "endpoint": view.endpoint.value,
-        "workload": classification.workload.value if believed else None,
+        "endpoint": view.endpoint,
+        "workload": classification.workload if believed else None,
         "copy_ratio": classification.copy_ratio.expected if believed else None,
         "label_confidence": classification.label_confidence,
         "key": caller.key_name,
@@ -141,7 +141,7 @@ def facts(
         "prompt_chars": features.prompt_chars,
         "max_tokens": view.max_tokens,
         "stream": view.stream,
-        "priority": caller.priority.value,
+        "priority": caller.priority,
     }
 
 
@@ -177,7 +177,7 @@ def apply_rules(
     return RuleOutcome(verdicts=tuple(verdicts))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Mismatch:
     """A condition that did not hold, and what the request has in its place."""
 
@@ -192,7 +192,7 @@ def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> _Mismatch
     for condition in rule.when:
         value = _value(condition, known, caller)
         if _matches(condition, value) == condition.negate:
-            return _Mismatch(condition, value)
+            return _Mismatch(condition=condition, value=value)
     return None
 
 

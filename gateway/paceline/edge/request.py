@@ -79,7 +79,7 @@ class Request:
         if decision is None:
             return headers
         headers += [
-            (b"x-paceline-workload", decision.classification.workload.value.encode()),
+            (b"x-paceline-workload", decision.classification.workload.encode()),
             (b"x-paceline-pool", decision.pool.encode()),
             (b"server-timing", _server_timing(self.record)),
         ]
