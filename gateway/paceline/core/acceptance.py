@@ -7,7 +7,9 @@ the target adds itself; never by accepted over drafted, since engines pad their 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+from operator import mul
 from typing import Any
 
 from paceline.core.fields import mapping
@@ -82,14 +84,14 @@ class AcceptanceTotals:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None  # true and false are none
 
 
 def _histogram(value: Any, steps: int, accepted: int) -> tuple[int, ...]:
     """As told, if it agrees with the totals beside it; else nothing."""
     if not isinstance(value, list) or len(value) > MAX_HISTOGRAM:
         return ()
-    counts = [_count(number) for number in value]
-    known = [number for number in counts if number is not None]
-    agrees = sum(known) == steps and sum(i * n for i, n in enumerate(known)) == accepted
-    return tuple(known) if len(known) == len(counts) and agrees else ()
+    if {*map(type, value)} - {int} or (value and min(value) < 0):
+        return ()
+    agrees = sum(value) == steps and sum(map(mul, value, itertools.count())) == accepted
+    return tuple(value) if agrees else ()

@@ -224,18 +224,19 @@ class Client:
         self.status = status
         self._wants_continue = False
         self._has_body = self.method != "HEAD" and status not in _NO_BODY
+        framing: Headers = []
         if length is not None:
-            headers = [*headers, (b"content-length", b"%d" % length)]
+            framing.append((b"content-length", b"%d" % length))
         elif self._has_body:
             self._chunked = self.http_version != "1.0"
             self.keep_alive = self.keep_alive and self._chunked
         if not self.request_complete:
             self.keep_alive = False
         if self._chunked:
-            headers = [*headers, (b"transfer-encoding", b"chunked")]
+            framing.append((b"transfer-encoding", b"chunked"))
         if not self.keep_alive:
-            headers = [*headers, (b"connection", b"close")]
-        self._head = self._connection.head(status, headers)
+            framing.append((b"connection", b"close"))
+        self._head = self._connection.head(status, [*headers, *framing])
 
     def write(self, data: bytes, chunk: bytes | None = None) -> None:
         """A piece of the answer's body, or only its head if there is none yet. One system call,

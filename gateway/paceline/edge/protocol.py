@@ -23,6 +23,7 @@ import http
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -319,6 +320,7 @@ def _is_repeated(name: bytes, headers: Headers) -> bool:
     return [key for key, _ in headers].count(name) > 1
 
 
+@lru_cache(maxsize=64)
 def _target(url: bytes) -> tuple[str, bytes]:
     """The path of a request, decoded once, and its query.
 
