@@ -65,6 +65,9 @@ class UsageAdded:
     members: bool = False  # `continuous_usage_stats`: the `usage` of every other chunk
 
 
+_NONE_ADDED, _CHUNK_ADDED = UsageAdded(), UsageAdded(chunk=True)
+
+
 def usage_to_add(endpoint: Endpoint, body: Mapping[str, Any], *, hints: bool) -> UsageAdded:
     """What to add to a request, with or without hints in its stream.
 
@@ -72,11 +75,11 @@ def usage_to_add(endpoint: Endpoint, body: Mapping[str, Any], *, hints: bool) ->
     of the others nothing is learned.
     """
     if endpoint not in (Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS):
-        return UsageAdded()
+        return _NONE_ADDED
     if hints and wants_continuous_usage_added(body):
         asked = (body.get("stream_options") or {}).get(_INCLUDE)
         return UsageAdded(chunk=not asked, members=True)
-    return UsageAdded(chunk=wants_usage_added(body))
+    return _CHUNK_ADDED if wants_usage_added(body) else _NONE_ADDED
 
 
 def rewrite(

@@ -164,9 +164,11 @@ def apply_rules(
     """
     verdicts: list[RuleVerdict] = []
     for rule in rules:
-        obstacle = _mismatch(rule, known, caller) or _obstacle(rule.then, allowed)
-        verdicts.append(RuleVerdict(rule=rule.name, obstacle=obstacle))
-        if obstacle is None:
+        verdict = _mismatch(rule, known, caller)
+        if verdict is None:
+            verdict = RuleVerdict(rule=rule.name, obstacle=_obstacle(rule.then, allowed))
+        verdicts.append(verdict)
+        if verdict.obstacle is None:
             return RuleOutcome(
                 rule=rule.name,
                 pool=_chosen_pool(rule, caller, allowed),
@@ -178,21 +180,24 @@ def apply_rules(
 
 
 @value_class
-class _Mismatch:
+class _Mismatch(RuleVerdict):
     """A condition that did not hold, and what the request has in its place."""
 
-    condition: Condition
     value: Any
 
-    def __str__(self) -> str:
-        return f"{self.condition}, but it is {_said(self.value)}"
+    @property
+    def why_not(self) -> str:
+        return f"{self.obstacle}, but it is {_said(self.value)}"
 
 
-def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> _Mismatch | None:
+def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> RuleVerdict | None:
     for condition in rule.when:
-        value = _value(condition, known, caller)
+        if condition.header is None:
+            value = known[condition.field]
+        else:
+            value = caller.headers.get(condition.header)
         if _matches(condition, value) == condition.negate:
-            return _Mismatch(condition=condition, value=value)
+            return _Mismatch(rule=rule.name, obstacle=condition, value=value)
     return None
 
 
@@ -207,12 +212,6 @@ def _said(value: Any) -> str:
             return f"{value:.3g}"
         case _:
             return str(value)
-
-
-def _value(condition: Condition, known: Mapping[str, Any], caller: Caller) -> Any:
-    if condition.header is not None:
-        return caller.headers.get(condition.header)
-    return known[condition.field]
 
 
 def _matches(condition: Condition, value: Any) -> bool:

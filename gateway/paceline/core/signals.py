@@ -143,7 +143,7 @@ def _script_signals(text: str) -> Iterator[str]:
 _ASK_SIZES = (20, 40, 80, 160, 320, 640)
 _ASK_LENGTHS = tuple(f"ask-length:{band}" for band in range(len(_ASK_SIZES) + 1))
 _OPEN_ENDS = ('"""', "*/", "'''", "{", ":", "(", ",", ")")
-_NEW_FILE = re.compile("new file|own file|separate file", re.IGNORECASE)
+_NEW_FILE = ("new file", "own file", "separate file")
 END_CHARS = 400
 """Characters at each end of the last user turn that are searched for marks."""
 
@@ -169,8 +169,10 @@ def shape_signals(view: RequestView, last: int, text: str, parts: Split) -> list
         found.append("diff")
     if not num_chars and _is_unfinished(material):
         found.append("unfinished-code")
-    if ("file" in before or "file" in after) and _NEW_FILE.search(f"{before}\n{after}"):
-        found.append("new-file")
+    if "file" in before or "file" in after:
+        ask = f"{before}\n{after}".lower()
+        if any([name in ask for name in _NEW_FILE]):
+            found.append("new-file")
     if view.prediction:
         found.append("prediction")
     if view.num_tools:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
@@ -61,11 +61,11 @@ def members(raw: bytes, start: int) -> Iterator[Member]:
     raise InvalidRequest(f"the body has an object of more than {MAX_MEMBERS} members")
 
 
-def spliced(raw: bytes, splices: Iterable[Splice]) -> bytes:
+def spliced(raw: bytes, splices: Sequence[Splice]) -> bytes:
     """`raw` with the splices made, which may not overlap; `raw` itself where there are none."""
     pieces: list[bytes] = []
     position = 0
-    for splice in sorted(splices, key=_BY_PLACE):
+    for splice in splices if len(splices) == 1 else sorted(splices, key=_BY_PLACE):
         pieces += (raw[position : splice.start], splice.text)
         position = splice.end
     return b"".join([*pieces, raw[position:]]) if pieces else raw

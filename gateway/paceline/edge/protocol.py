@@ -250,7 +250,8 @@ class HttpConnection(asyncio.Protocol):
             keep_alive=self._parser.should_keep_alive(),
         )
         client.writable = self._writable is None
-        client.task = self._loop.create_task(self._serve(client))
+        # Not by `create_task`, which numbers its tasks and writes each number out as a name.
+        client.task = asyncio.Task(self._serve(client), loop=self._loop, name="request")
         self._server_state.tasks.add(client.task)
 
     def on_body(self, body: bytes) -> None:
