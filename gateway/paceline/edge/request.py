@@ -79,7 +79,7 @@ class Request:
         if decision is None:
             return headers
         headers += [
-            (b"x-paceline-workload", decision.classification.workload.value.encode()),
+            (b"x-paceline-workload", decision.classification.workload.encode()),
             (b"x-paceline-pool", decision.pool.encode()),
             (b"server-timing", _server_timing(self.record)),
         ]
@@ -90,12 +90,17 @@ class Request:
 
 def _server_timing(record: RequestRecord) -> bytes:
     """Milliseconds, as the header's specification asks: waiting here, deciding, the worker."""
-    parts = ["queue;dur=0"]
+    timing = b"queue;dur=0"
     if record.body_read_s is not None and record.sent_s is not None:
-        parts.append(f"decide;dur={(record.sent_s - record.body_read_s) * 1000:.3f}")
+        timing += b", decide;dur=%d.%03d" % _millis(record.sent_s - record.body_read_s)
     if record.sent_s is not None and record.answered_s is not None:
-        parts.append(f"worker;dur={(record.answered_s - record.sent_s) * 1000:.3f}")
-    return ", ".join(parts).encode()
+        timing += b", worker;dur=%d.%03d" % _millis(record.answered_s - record.sent_s)
+    return timing
+
+
+def _millis(seconds: float) -> tuple[int, int]:
+    """Whole milliseconds, and thousandths of one."""
+    return divmod(round(seconds * 1e6), 1000)
 
 
 def _explain_header(decision: Decision) -> bytes:

@@ -8,6 +8,7 @@ read when the metrics are, so they cannot drift.
 from __future__ import annotations
 
 import functools
+from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -165,23 +166,20 @@ class Telemetry:
     def _catch_up(self) -> None:
         decisions, self._new_decisions = self._new_decisions, []
         records, self._new_records = self._new_records, []
+        for labels, count in Tally(map(_labels, decisions)).items():
+            self._decisions(*labels).inc(count)
         for decision in decisions:
-            self._count_decision(decision)
+            copy_ratio = decision.classification.copy_ratio.expected
+            self._copy_ratio(decision.classification.workload).observe(copy_ratio)
+        for outcome, count in Tally(map(_outcome, records)).items():
+            self._requests(*outcome).inc(count)
         for record in records:
-            self._count_request(record)
+            self._observe(record)
 
-    def _count_decision(self, decision: Decision) -> None:
-        workload = decision.classification.workload.value
-        self._decisions(decision.model, decision.pool, workload, decision.reason.value).inc()
-        self._copy_ratio(workload).observe(decision.classification.copy_ratio.expected)
-
-    def _count_request(self, record: RequestRecord) -> None:
-        decision = record.decision
-        if decision is None:
-            self._requests("", "", "", str(record.code)).inc()
+    def _observe(self, record: RequestRecord) -> None:
+        if record.decision is None:
             return
-        where = (decision.model, decision.pool, decision.classification.workload.value)
-        self._requests(*where, str(record.code)).inc()
+        where = _where(record.decision)
         self._observe_latency(record, where)
         if record.report is not None:
             self._observe_report(record.report, where)
@@ -203,6 +201,20 @@ class Telemetry:
         self._drafted(*where).inc(drafted)
         self._accepted(*where).inc(accepted)
         self._wasted(*where).inc(drafted - accepted)
+
+
+def _where(decision: Decision) -> tuple[str, str, str]:
+    """The labels model, pool and workload."""
+    return decision.model, decision.pool, decision.classification.workload
+
+
+def _labels(decision: Decision) -> tuple[str, str, str, str]:
+    return *_where(decision), decision.reason
+
+
+def _outcome(record: RequestRecord) -> tuple[str, str, str, str]:
+    where = ("", "", "") if record.decision is None else _where(record.decision)
+    return *where, str(record.code)
 
 
 class _FleetCollector:

@@ -270,7 +270,7 @@ class Model:
         return ModelSnapshot(
             name=self.name,
             default_pool=self.settings.default_pool,
-            pools=tuple(pool.snapshot(now_s, without) for pool in self.pools),
+            pools=tuple([pool.snapshot(now_s, without) for pool in self.pools]),
         )
 
     @property
