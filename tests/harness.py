@@ -15,8 +15,11 @@ from paceline.edge.server import Running, serving
 from paceline.settings import (
     Admin,
     Auth,
+    Learning,
     Limits,
     Listen,
+    Log,
+    Mode,
     ModelSettings,
     PoolSettings,
     Settings,
@@ -46,6 +49,9 @@ def settings(
     listen: Listen | None = None,
     admin_key: str | None = None,
     upstream_name: str = "up",
+    mode: Mode = Mode.STATIC,
+    learning: Learning | None = None,
+    log: Log | None = None,
 ) -> Settings:
     """One model `m` (alias `alias`) over these pools, the last one the default."""
     model = ModelSettings(
@@ -61,6 +67,9 @@ def settings(
         admin=Admin(port=0, key=admin_key),
         auth=auth or Auth(),
         rules=tuple(rules),
+        mode=mode,
+        learning=learning,
+        log=log or Log(),
         limits=limits or Limits(),
         timeouts=timeouts or Timeouts(shutdown_s=1),
     )

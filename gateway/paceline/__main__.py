@@ -17,7 +17,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"paceline {__version__}")  # noqa: T201
         return 0
     try:
-        from paceline.cli import chat, check, demo, serve, sim, sim_worker
+        from paceline.cli import chat, check, demo, explain, serve, sim, sim_worker
         from paceline.errors import ConfigurationError
     except ModuleNotFoundError as error:
         print(f"paceline: {error.name} is not installed; {_HINT}", file=sys.stderr)  # noqa: T201
@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="paceline", description="A gateway for vLLM workers.")
     parser.add_argument("--version", action="version", version=f"paceline {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (serve, check, demo, chat, sim, sim_worker):
+    for command in (serve, check, explain, demo, chat, sim, sim_worker):
         command.add_parser(subparsers)
     args = parser.parse_args(argv)
     try:

@@ -48,7 +48,7 @@ def edit(copy_ratio: CopyRatio = COPIES) -> Classification:
     return Classification(workload=Workload.EDIT, label_confidence=0.9, copy_ratio=copy_ratio)
 
 
-def tau(beliefs: Beliefs, name: str, k: int, template: str = "") -> float:
+def tau(beliefs: Beliefs, name: str, k: int, template: int = 0) -> float:
     """Tokens a pass that an edit is expected to get."""
     outlook = beliefs.outlook(features(), edit(), Caller(template=template))
     return 1 / beliefs.drafting(pool(name), outlook).mean_inverse(k)
@@ -104,9 +104,9 @@ def test_edits_that_stop_copying_are_soon_expected_not_to():
 def test_a_template_that_never_copies_does_not_speak_for_the_others():
     beliefs = Beliefs(pools=POOLS)
     for now_s in range(90):
-        accepted, passes, template = (FREE, 100, "a") if now_s % 3 == 0 else (COPIED, 22, "b")
+        accepted, passes, template = (FREE, 100, 1) if now_s % 3 == 0 else (COPIED, 22, 2)
         beliefs.observe(on_ngram(accepted, passes, template=template), float(now_s))
-    assert tau(beliefs, "ngram", 5, "a") < 2.0 < 3.0 < tau(beliefs, "ngram", 5, "b")
+    assert tau(beliefs, "ngram", 5, 1) < 2.0 < 3.0 < tau(beliefs, "ngram", 5, 2)
 
 
 def test_code_that_drafts_well_on_a_head_is_not_taken_for_copying():

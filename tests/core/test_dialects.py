@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from paceline.core import chunks, named_events
 from paceline.core.acceptance import SpeculationReport
 from paceline.core.chunks import Kind
-from paceline.core.dialects import Dialect, Outcome, dialect_of, outcome
+from paceline.core.dialects import Dialect, dialect_of, outcome
 from paceline.core.error_shapes import anthropic_type, error_body, status_of
 from paceline.core.types import Endpoint
 from paceline.errors import (
@@ -186,7 +186,12 @@ def test_what_an_answer_says_at_its_end(endpoint: Endpoint) -> None:
     ],
 )
 def test_output_tokens_of_a_whole_answer(answer: dict[str, Any], expected: int | None) -> None:
-    assert outcome(answer) == Outcome(num_output_tokens=expected, report=None)
+    assert outcome(answer).num_output_tokens == expected
+
+
+def test_prompt_tokens_by_either_name() -> None:
+    assert outcome({"usage": {"prompt_tokens": 4}}).num_prompt_tokens == 4
+    assert outcome({"usage": {"input_tokens": 5}}).num_prompt_tokens == 5
 
 
 # ---- the end -------------------------------------------------------------------------------------

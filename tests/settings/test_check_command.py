@@ -63,7 +63,7 @@ def test_every_problem_stands_on_a_line_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "gateway.yaml"
-    file.write_text("models:\n  - nam: m\n    pools: 5\nlog: {}\n")
+    file.write_text("models:\n  - nam: m\n    pools: 5\nlimits: {rpm: 5}\n")
 
     assert run(file) == 1
 
@@ -71,7 +71,7 @@ def test_every_problem_stands_on_a_line_of_its_own(
         f'{file}:2: models[0].nam: unknown key; did you mean "name"?',
         f"{file}:3: models[0].pools: must be a list such as "
         '[{name: plain, workers: [{url: "http://…"}]}], not 5',
-        f"{file}:4: log: not in this version",
+        f"{file}:4: limits.rpm: not in this version; it can only be null",
         f"{file}: 3 problems",
     ]
 

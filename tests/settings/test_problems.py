@@ -96,8 +96,8 @@ def test_a_wrong_value_is_shown_with_what_would_be_right(section: str, problem: 
 @pytest.mark.parametrize(
     ("section", "known"),
     [
-        ("learnin: {}", "listen, admin, auth, models, routing, limits, timeouts"),
-        ("lgo: {}", "listen, admin, auth, models, routing, limits, timeouts"),
+        ("learning: {reply: true}", "state, half_life_s, exploration"),
+        ("log: {contents: true}", "decisions"),
         ("admin: {writeable: true}", "host, port, key"),
         ("limits: {rmp: 60}", "body_bytes"),
         ("routing: {shadw: true}", "mode, rules, tests"),
@@ -136,16 +136,13 @@ def test_an_origin_leaves_out_its_default_port() -> None:
 @pytest.mark.parametrize(
     ("section", "path"),
     [
-        ("routing: {mode: adaptive}", "routing.mode"),
         ("routing: {shadow: true}", "routing.shadow"),
         ("routing: {rules: [{then: {priority: batch}}]}", "routing.rules[0].then.priority"),
         ("limits: {queue: 256}", "limits.queue"),
         ("limits: {queue_timeout_s: 30}", "limits.queue_timeout_s"),
         ("limits: {rpm: 60}", "limits.rpm"),
         ("limits: {tpm: 60}", "limits.tpm"),
-        ("learning: {state: paceline.db}", "learning"),
-        ("learning: null", "learning"),
-        ("log: {content: false}", "log"),
+        ("log: {content: true}", "log.content"),
         ("admin: {writable: true}", "admin.writable"),
     ],
 )

@@ -21,7 +21,7 @@ from paceline.sim.scenario import Scenario
 from paceline.sim.simulator import POLICIES, RunResult, run
 from paceline.sim.workload import requests
 
-WIDTH = 148
+WIDTH = 164
 """Columns that the table needs; a narrower terminal wraps its lines."""
 COLUMNS = (
     "rate", "policy", "goodput", "good", "at 2x", "at 3x", "E2E s", "TTFT s", "TPOT ms",

@@ -7,15 +7,19 @@ the target adds itself; never by accepted over drafted, since engines pad their 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from operator import mul
 from typing import Any
+
+from paceline.core.fields import mapping
+from paceline.core.values import value_class
 
 MAX_HISTOGRAM = 257
 """One more than any draft is long."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SpeculationReport:
     """`metrics.speculative_decoding` of one answer (vLLM >= 0.29 with
     `--per-request-spec-decode-metrics`). All counts; passes without a draft are in none.
@@ -31,9 +35,8 @@ class SpeculationReport:
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> SpeculationReport | None:
         """The report in an answer or in its last chunk; None where there is none, or nonsense."""
-        metrics = answer.get("metrics")
-        report = metrics.get("speculative_decoding") if isinstance(metrics, Mapping) else None
-        if not isinstance(report, Mapping):
+        report = mapping(mapping(answer.get("metrics")).get("speculative_decoding"))
+        if not report:
             return None
         steps = _count(report.get("num_spec_steps"))
         drafted = _count(report.get("num_draft_tokens"))
@@ -50,7 +53,7 @@ class SpeculationReport:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AcceptanceTotals:
     """Sums over the requests of one (pool, workload)."""
 
@@ -81,14 +84,14 @@ class AcceptanceTotals:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None  # true and false are none
 
 
 def _histogram(value: Any, steps: int, accepted: int) -> tuple[int, ...]:
     """As told, if it agrees with the totals beside it; else nothing."""
     if not isinstance(value, list) or len(value) > MAX_HISTOGRAM:
         return ()
-    counts = [_count(number) for number in value]
-    known = [number for number in counts if number is not None]
-    agrees = sum(known) == steps and sum(i * n for i, n in enumerate(known)) == accepted
-    return tuple(known) if len(known) == len(counts) and agrees else ()
+    if {*map(type, value)} - {int} or (value and min(value) < 0):
+        return ()
+    agrees = sum(value) == steps and sum(map(mul, value, itertools.count())) == accepted
+    return tuple(value) if agrees else ()

@@ -21,8 +21,9 @@ Shares = tuple[float, ...]
 WORKLOAD_REQUESTS = 50.0
 TEMPLATE_REQUESTS = 16.0
 """How many requests are remembered, of a workload and of a template: fewer of what is narrower."""
-SMOOTHING_REQUESTS = 1.0
-"""Requests that are taken to have turned out as believed, in each band."""
+AS_BELIEVED_REQUESTS = 6.0
+"""Requests that are taken to have turned out as believed, beside those seen: a Dirichlet prior
+whose mean is what was believed."""
 
 
 class BandShift:
@@ -62,9 +63,15 @@ class BandShift:
         self._settle()
 
     def _settle(self) -> None:
+        total = sum(self._believed)
+        if total <= 0:
+            return
+        mean = [believed / total for believed in self._believed]
         self.factors = tuple(
-            (found + SMOOTHING_REQUESTS) / (believed + SMOOTHING_REQUESTS)
-            for believed, found in zip(self._believed, self._found, strict=True)
+            (found + AS_BELIEVED_REQUESTS * share) / (believed + AS_BELIEVED_REQUESTS * share)
+            if share > 0
+            else 1.0
+            for believed, found, share in zip(self._believed, self._found, mean, strict=True)
         )
 
 

@@ -20,11 +20,11 @@ that justifies incremental, sparse, and other variants", 1998).
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
-from math import exp, log
+from math import exp
 from operator import mul
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paceline.core.band_shift import (
     TEMPLATE_REQUESTS,
@@ -33,19 +33,15 @@ from paceline.core.band_shift import (
     Shares,
     normalised,
 )
-from paceline.core.posterior import SurvivalPosterior, log_likelihood
-from paceline.core.priors import (
-    NUM_BANDS,
-    band_of,
-    band_shares,
-    draft_limit,
-    prior_step_time,
-    prior_survivals,
-)
+from paceline.core.knee import knee_running_sequences
+from paceline.core.pool_belief import Mean, PoolBelief
+from paceline.core.posterior import log_likelihood
+from paceline.core.priors import NUM_BANDS, band_of, band_shares, prior_step_time
 from paceline.core.step_time import StepTime, StepTimeFit
 from paceline.core.types import (
     Caller,
     Classification,
+    CopyRatio,
     PoolSnapshot,
     RequestFeatures,
     Speculation,
@@ -55,15 +51,17 @@ from paceline.core.types import (
 
 PRIOR_OUTPUT_TOKENS = {Workload.CODE: 300.0, Workload.CHAT: 250.0, Workload.EDIT: 300.0}
 """Of the order of ShareGPT's answers (some 200 to 300 tokens); soon replaced by what is seen."""
+PRIOR_COPY_RATIOS = {
+    Workload.CODE: (0.0, 0.02, 0.05, 0.1, 0.3),
+    Workload.CHAT: (0.0, 0.0, 0.02, 0.05, 0.15),
+    Workload.EDIT: (0.1, 0.5, 0.75, 0.88, 0.95),
+}
+"""What a workload's requests are like as a whole: quantiles of the development prompts."""
+TYPICAL_WEIGHT = 1.0 / 64.0
+"""Of one request in that."""
 CHARS_PER_TOKEN = 4.0
 """Of English text in common vocabularies (OpenAI's rule of thumb); learned for the traffic here."""
-MEAN_MEMORY = 64.0
-"""Requests that a running mean remembers."""
 MAX_TEMPLATES = 4096
-SLOWNESS_WEIGHT = 1.0 / 8.0
-"""Of one request in a worker's slowness."""
-MOST_SLOWNESS = 8.0
-LOOKUPS = frozenset(["ngram", "suffix"])
 
 
 class Drafting(NamedTuple):
@@ -101,7 +99,7 @@ class Outcome:
     pool: str
     worker: str
     workload: Workload
-    template: str = ""
+    template: int = 0
     believed: Shares
     k: int
     prompt_chars: int = 0
@@ -129,72 +127,6 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Mean:
-    """A running mean that starts as its prior's, worth `prior_count` observations."""
-
-    value: float
-    count: float = 4.0
-
-    def observe(self, value: float) -> None:
-        self.count = min(self.count + 1.0, MEAN_MEMORY)
-        self.value += (value - self.value) / self.count
-
-
-@dataclass(slots=True)
-class _Slowness:
-    """How much longer a worker's passes take than its pool's fit says, as a factor."""
-
-    log_factor: float = 0.0
-    count: float = 0.0
-
-    def observe(self, ratio: float) -> None:
-        self.count += 1.0
-        weight = max(SLOWNESS_WEIGHT, 1.0 / (self.count + 2.0))  # two as expected, to begin with
-        bounded = min(max(log(ratio), -log(MOST_SLOWNESS)), log(MOST_SLOWNESS))
-        self.log_factor += weight * (bounded - self.log_factor)
-
-    @property
-    def factor(self) -> float:
-        return exp(self.log_factor)
-
-
-class _PoolBelief:
-    """Of one pool: survivals by workload and band, seconds of a pass, slots really drafted."""
-
-    def __init__(self, speculation: Speculation | None) -> None:
-        method = speculation.method if speculation is not None else None
-        self.limit = draft_limit(speculation)
-        self.looks_up = method in LOOKUPS
-        priors = prior_survivals(method, self.limit)
-        self.cells = {
-            (workload, band): SurvivalPosterior(priors[band])
-            for workload in Workload
-            for band in range(NUM_BANDS)
-        }
-        self.fit = StepTimeFit(prior_step_time(method, self.limit))
-        self.fill = Mean(1.0)  # of the k slots, what part is drafted and so verified
-        self.slowness: dict[str, _Slowness] = {}
-        self._inverse_taus: dict[Workload, tuple[tuple[float, ...], ...]] = {}
-
-    def inverse_taus(self, workload: Workload) -> tuple[tuple[float, ...], ...]:
-        """1 / tokens a pass, by k = 0, 1, … `limit` and then by band; kept until it changes."""
-        known = self._inverse_taus.get(workload)
-        if known is None:
-            by_band = [
-                [
-                    1.0 / tau
-                    for tau in accumulate(self.cells[workload, band].survivals(), initial=1.0)
-                ]
-                for band in range(NUM_BANDS)
-            ]
-            known = self._inverse_taus[workload] = tuple(zip(*by_band, strict=True))
-        return known
-
-    def changed(self, workload: Workload) -> None:
-        self._inverse_taus.pop(workload, None)
-
-
-@dataclass(slots=True)
 class Beliefs:
     """Of one model. `pools` are its pools' speculation by name."""
 
@@ -202,17 +134,22 @@ class Beliefs:
     half_life_s: float = 1800.0
     num_observed: int = 0
     num_looping: int = 0
-    _of_pool: dict[str, _PoolBelief] = field(init=False)
+    _of_pool: dict[str, PoolBelief] = field(init=False)
     _shifts: dict[Workload, BandShift] = field(init=False)
-    _templates: OrderedDict[str, BandShift] = field(default_factory=OrderedDict)
+    _templates: OrderedDict[int, BandShift] = field(default_factory=OrderedDict)
     _output: dict[Workload, Mean] = field(init=False)
     _prompt: Mean = field(default_factory=lambda: Mean(500.0))
     _chars_per_token: Mean = field(default_factory=lambda: Mean(CHARS_PER_TOKEN))
+    _typical: dict[Workload, Shares] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._of_pool = {name: _PoolBelief(how) for name, how in self.pools.items()}
+        self._of_pool = {name: PoolBelief(how) for name, how in self.pools.items()}
         self._shifts = {workload: BandShift(WORKLOAD_REQUESTS) for workload in Workload}
         self._output = {workload: Mean(PRIOR_OUTPUT_TOKENS[workload]) for workload in Workload}
+        self._typical = {
+            workload: band_shares(CopyRatio(quantiles=PRIOR_COPY_RATIOS[workload]))
+            for workload in Workload
+        }
 
     # -- asked for each request ------------------------------------------------------------------
 
@@ -230,7 +167,7 @@ class Beliefs:
             ),
             output_tokens=output,
             prompt_tokens=features.prompt_chars / self._chars_per_token.value,
-            context=self._prompt.value + 0.5 * self._output[Workload.CHAT].value,
+            context=self._context,
         )
 
     def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting:
@@ -238,13 +175,53 @@ class Beliefs:
 
     def fill(self, pool: PoolSnapshot) -> float:
         """What part of its draft slots a pool's requests use, in [0, 1]."""
-        return self._of_pool[pool.name].fill.value
+        return self.fill_of(pool.name)
+
+    def fill_of(self, pool: str) -> float:
+        return self._of_pool[pool].fill.value
 
     def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime:
-        believed = self._of_pool[pool.name]
-        step_time = believed.fit.step_time(self._scale())
-        slow = believed.slowness.get(worker.url)
-        return step_time if slow is None else step_time.times(slow.factor)
+        return self._of_pool[pool.name].step_time(worker.url, self._scale())
+
+    # -- asked by operators ----------------------------------------------------------------------
+
+    def tokens_per_pass(self, pool: str, workload: Workload) -> tuple[float, ...]:
+        """By k = 0, 1, …, for the requests of a workload as they are as a whole."""
+        drafting = self._typically(pool, workload)
+        return tuple(1.0 / drafting.mean_inverse(k) for k in range(len(drafting.inverse_taus)))
+
+    def knee(self, pool: str, workload: Workload) -> int | None:
+        """Running sequences from which the pool is slower than one that does not speculate; None
+        if that is far off. The latter is the model's own, or as fast as one would be."""
+        believed = self._of_pool[pool]
+        plain = next((of for of in self._of_pool.values() if of.limit == 0), None)
+        fit = StepTimeFit(prior_step_time(None, 0)) if plain is None else plain.fit
+        drafting = self._typically(pool, workload)
+        return knee_running_sequences(
+            fit.step_time(self._scale()),
+            believed.fit.step_time(self._scale()),
+            [drafting.mean_inverse(k) for k in range(believed.limit + 1)],
+            fill=believed.fill.value,
+            context=self._context,
+        )
+
+    def pool_step_time(self, pool: str) -> StepTime:
+        """Of a worker that is neither slower nor faster than its pool."""
+        return self._of_pool[pool].fit.step_time(self._scale())
+
+    def fit_of(self, pool: str) -> StepTimeFit:
+        return self._of_pool[pool].fit
+
+    def slowness(self, pool: str, worker: str) -> float:
+        """How much longer a worker's passes take than its pool's do."""
+        slow = self._of_pool[pool].slowness.get(worker)
+        return 1.0 if slow is None else slow.factor
+
+    def output_tokens(self, workload: Workload) -> float:
+        return self._output[workload].value
+
+    def _typically(self, pool: str, workload: Workload) -> Drafting:
+        return Drafting(self._typical[workload], self._of_pool[pool].inverse_taus(workload))
 
     # -- told of each that has ended -------------------------------------------------------------
 
@@ -285,7 +262,7 @@ class Beliefs:
                 mean.observe(outcome.output_tokens)
 
     def _found_bands(
-        self, outcome: Outcome, pool: _PoolBelief | None, passes: float | None
+        self, outcome: Outcome, pool: PoolBelief | None, passes: float | None
     ) -> Shares | None:
         """Where the copy ratio lay, as far as can be told; None if nothing was seen of it.
 
@@ -315,22 +292,55 @@ class Beliefs:
             template.observe(shift.corrected(outcome.believed), found)
             while len(self._templates) > MAX_TEMPLATES:
                 self._templates.popitem(last=False)
+        typical = self._typical[outcome.workload]
+        self._typical[outcome.workload] = tuple(
+            old + TYPICAL_WEIGHT * (new - old) for old, new in zip(typical, found, strict=True)
+        )
         shift.observe(outcome.believed, found)
 
-    def _observe_time(self, outcome: Outcome, pool: _PoolBelief, passes: float) -> None:
+    def _observe_time(self, outcome: Outcome, pool: PoolBelief, passes: float) -> None:
         if outcome.decode_s is None or outcome.decode_s <= 0 or passes < 4:
             return
         seconds = outcome.decode_s / passes
         context = (outcome.prompt_tokens or 0) + 0.5 * (outcome.output_tokens or 0)
-        if pool.fit.num_observed > 0:
-            expected = pool.fit.step_time().seconds(outcome.running, outcome.scheduled, context)
-            slow = pool.slowness.setdefault(outcome.worker, _Slowness())
-            slow.observe(seconds / expected)
-        pool.fit.observe(outcome.running, outcome.scheduled, context, seconds)
+        pool.observe_time(outcome.worker, outcome.running, outcome.scheduled, context, seconds)
+
+    @property
+    def _context(self) -> float:
+        """Tokens that a running sequence has before it, on average."""
+        return self._prompt.value + 0.5 * self._output[Workload.CHAT].value
+
+    # -- kept from one start to the next ---------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that was learned, but for templates and slow workers, as plain JSON values."""
+        return {
+            "pools": {name: of.state() for name, of in self._of_pool.items()},
+            "shifts": {workload.value: shift.state() for workload, shift in self._shifts.items()},
+            "output": {workload.value: mean.state() for workload, mean in self._output.items()},
+            "typical": {workload.value: list(shares) for workload, shares in self._typical.items()},
+            "prompt": self._prompt.state(),
+            "chars_per_token": self._chars_per_token.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes up what was learned before; pools that are new or draft otherwise start anew.
+
+        Raises ValueError, KeyError, TypeError for what is no such state.
+        """
+        for name, believed in self._of_pool.items():
+            if name in state["pools"]:
+                believed.restore(state["pools"][name])
+        for workload in Workload:
+            self._shifts[workload].restore(**state["shifts"][workload.value])
+            self._output[workload] = Mean(**state["output"][workload.value])
+            self._typical[workload] = normalised(state["typical"][workload.value])
+        self._prompt = Mean(**state["prompt"])
+        self._chars_per_token = Mean(**state["chars_per_token"])
 
     # -- within ----------------------------------------------------------------------------------
 
-    def _corrected(self, shares: Shares, workload: Workload, template: str) -> Shares:
+    def _corrected(self, shares: Shares, workload: Workload, template: int) -> Shares:
         shares = self._shifts[workload].corrected(shares)
         shift = self._templates.get(template) if template else None
         return shares if shift is None else shift.corrected(shares)

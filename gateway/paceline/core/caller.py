@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from paceline.core.fields import mapping, sequence, string
 from paceline.core.types import Caller, Priority, RequestView, Workload
 from paceline.errors import InvalidRequest
 
@@ -17,6 +18,9 @@ SESSION_HEADERS = (
     "x-paceline-session", "x-session-id", "x-claude-code-session-id", "session-id",
 )  # fmt: skip
 """Ours, vLLM's, then those of coding agents, as vllm-project/router reads them too."""
+
+MAX_TOOLS = 64
+"""Tools whose names are looked at."""
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -28,8 +32,10 @@ def caller_of(
     *,
     key_name: str | None,
     model: str,
+    with_template: bool = False,
 ) -> Caller:
-    """`headers` have lower-case names; `model` is the model's own name. Raises InvalidRequest."""
+    """`headers` have lower-case names; `model` is the model's own name; the template is worked out
+    only where somebody asks. Raises InvalidRequest."""
     conversation = _conversation(view, body, headers)
     return Caller(
         key_name=key_name,
@@ -37,6 +43,7 @@ def caller_of(
         workload=_choice(Workload, headers, "x-paceline-workload"),
         priority=_choice(Priority, headers, "x-paceline-priority") or Priority.INTERACTIVE,
         conversation=f"{key_name or ''}\0{model}\0{conversation}",
+        template=_template(view, body, key_name, model) if with_template else 0,
     )
 
 
@@ -62,6 +69,23 @@ def _conversation(view: RequestView, body: Mapping[str, Any], headers: Mapping[s
     if isinstance(cache_key, str) and cache_key:
         return cache_key
     return next((turn.text[:1024] for turn in view.turns if turn.role == "user"), "")
+
+
+def _template(view: RequestView, body: Mapping[str, Any], key_name: str | None, model: str) -> int:
+    """What an application's requests have in common: system text and tools, for one key and model.
+
+    Python's own hash, whose salt is another in each process: it never leaves this one. 0 for a
+    request with neither.
+    """
+    if not view.system and not view.num_tools:
+        return 0
+    tools = tuple(map(_tool_name, sequence(body.get("tools"))[:MAX_TOOLS]))
+    return hash((key_name, model, view.system, tools))
+
+
+def _tool_name(tool: Any) -> str:
+    said = mapping(tool)
+    return string(said.get("name")) or string(mapping(said.get("function")).get("name"))
 
 
 def _choice(kind: type[_Choice], headers: Mapping[str, str], name: str) -> _Choice | None:

@@ -23,8 +23,7 @@ at this request's pace.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from paceline.core.beliefs import Drafting, Outlook
 from paceline.core.step_time import StepTime
@@ -63,8 +62,7 @@ class Expectations(Protocol):
     def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adaptive:
+class Adaptive(NamedTuple):
     """What the adaptive mode decides by, beside the request and the fleet.
 
     `draw` is uniform in [0, 1) and decides whether this request explores; `place` is where its
@@ -169,7 +167,7 @@ class _Offer:
         present = (worker.in_flight + worker.elsewhere + 1.0) / worker.share - 1.0
         seats = _seats(self.pool, worker)
         running = min(present, seats - 1.0)
-        here = worker.drafting + worker.elsewhere * self.limit * self._fill
+        here = (worker.drafting + worker.elsewhere * self.limit) * self._fill
         counted = worker.in_flight + worker.elsewhere
         beside = running * (1.0 + here / counted) if counted > 0 else running
         scheduled = beside + 1.0 + k * self._fill

@@ -16,7 +16,7 @@ overstates how many are read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 
@@ -151,12 +151,17 @@ def knee_running_sequences(
     context: float = 0.0,
     limit: int = 4096,
 ) -> int | None:
-    """The first number of running sequences at which speculation does not pay; None below `limit`.
+    """The first number of running sequences at which speculation does not pay; None if none is."""
+    return knee(
+        lambda running: speedup(plain, speculating, survivals, running=running, context=context),
+        limit,
+    )
+
+
+def knee(speedup_at: Callable[[int], float], limit: int) -> int | None:
+    """The fewest running sequences, up to `limit`, at which there is no speedup.
 
     Counted up one by one, since a mixture's gain need not fall with the batch: it may not pay at
     one sequence and pay at sixteen.
     """
-    for running in range(1, limit + 1):
-        if speedup(plain, speculating, survivals, running=running, context=context) < 1.0:
-            return running
-    return None
+    return next((running for running in range(1, limit + 1) if speedup_at(running) <= 1.0), None)

@@ -17,7 +17,6 @@ was accepted (`metrics.speculative_decoding`) for chat and completions only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from paceline.core.acceptance import SpeculationReport
@@ -27,6 +26,7 @@ from paceline.core.dialect_messages import MessagesDialect
 from paceline.core.dialect_responses import ResponsesDialect
 from paceline.core.fields import integer, mapping
 from paceline.core.types import Endpoint
+from paceline.core.values import value_class
 from paceline.errors import PacelineError
 
 
@@ -77,11 +77,12 @@ def dialect_of(endpoint: Endpoint, *, num_choices: int = 1) -> Dialect:
     return ChunkDialect(num_choices=num_choices)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Outcome:
     """What an answer says of itself at its end; None is unknown."""
 
     num_output_tokens: int | None = None
+    num_prompt_tokens: int | None = None
     report: SpeculationReport | None = None
 
 
@@ -90,4 +91,8 @@ def outcome(answer: Mapping[str, Any]) -> Outcome:
     answer = mapping(answer.get("response")) or answer  # as the last event of responses wraps it
     usage = mapping(answer.get("usage"))
     num_tokens = integer(usage.get("completion_tokens", usage.get("output_tokens")))
-    return Outcome(num_output_tokens=num_tokens, report=SpeculationReport.of(answer))
+    return Outcome(
+        num_output_tokens=num_tokens,
+        num_prompt_tokens=integer(usage.get("prompt_tokens", usage.get("input_tokens"))),
+        report=SpeculationReport.of(answer),
+    )

@@ -12,6 +12,8 @@ MAX_PARTS = 256
 SAMPLING_EPS = 1e-5
 """vLLM's bound below which a sampling parameter counts as 0."""
 
+_NUMBER = (int, float)
+
 
 def string(value: Any) -> str:
     return value if isinstance(value, str) else ""
@@ -23,7 +25,7 @@ def integer(value: Any) -> int | None:
 
 def number(value: Any) -> float | None:
     """Of an integer too, unless it is beyond what a float can hold."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(value, _NUMBER) and not isinstance(value, bool)
     return float(value) if is_number and abs(value) < 1e300 else None
 
 
@@ -61,6 +63,6 @@ def samples_with_min_p(body: Mapping[str, Any]) -> bool:
     """Whether vLLM would apply min_p: it takes tiny values for 0, and drops it in greedy requests
     (`vllm/sampling_params.py`)."""
     min_p, temperature = body.get("min_p"), number(body.get("temperature"))
-    if isinstance(min_p, int | float) and abs(min_p) < SAMPLING_EPS:
+    if isinstance(min_p, _NUMBER) and abs(min_p) < SAMPLING_EPS:
         return False
     return bool(min_p) and (temperature is None or temperature >= SAMPLING_EPS)

@@ -7,21 +7,13 @@ A speculating vLLM refuses some sampling parameters with 400 (streamed: an error
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from paceline.core.types import PoolSnapshot, RequestView
 
 
 def refusal(view: RequestView, pool: PoolSnapshot) -> str | None:
     """Why `pool` cannot serve this request, in words for the caller; None if it can."""
-    if pool.speculation is None:
+    if pool.speculation is None or not (view.min_p or view.logit_bias):
         return None
-    blocked = list(_blocked_by_speculation(view))
-    return f"{' and '.join(blocked)} cannot be used with speculative decoding" if blocked else None
-
-
-def _blocked_by_speculation(view: RequestView) -> Iterator[str]:
-    if view.min_p:
-        yield "min_p"
-    if view.logit_bias:
-        yield "logit_bias"
+    blocked = {"min_p": view.min_p, "logit_bias": view.logit_bias}
+    names = " and ".join(name for name, is_set in blocked.items() if is_set)
+    return f"{names} cannot be used with speculative decoding"

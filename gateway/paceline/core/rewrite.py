@@ -14,18 +14,15 @@ InvalidRequest for objects beyond the bounds of `members`.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from paceline.core.splices import Member, Splice, members, spliced
 from paceline.core.types import Endpoint
+from paceline.core.values import value_class
 
 _INCLUDE, _CONTINUOUS = "include_usage", "continuous_usage_stats"
-_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*(' + _STRING + rb")", re.DOTALL)
 
 
 def wants_usage_added(body: Mapping[str, Any]) -> bool:
@@ -60,12 +57,15 @@ def wants_continuous_usage_added(body: Mapping[str, Any]) -> bool:
     return all(value is None or isinstance(value, bool) for value in given) and not all(given)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UsageAdded:
     """What a client did not ask for: added to its request, and taken out of its stream again."""
 
     chunk: bool = False  # `include_usage`: the chunk that has usage and no choices
     members: bool = False  # `continuous_usage_stats`: the `usage` of every other chunk
+
+
+_NONE_ADDED, _CHUNK_ADDED = UsageAdded(), UsageAdded(chunk=True)
 
 
 def usage_to_add(endpoint: Endpoint, body: Mapping[str, Any], *, hints: bool) -> UsageAdded:
@@ -75,11 +75,11 @@ def usage_to_add(endpoint: Endpoint, body: Mapping[str, Any], *, hints: bool) ->
     of the others nothing is learned.
     """
     if endpoint not in (Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS):
-        return UsageAdded()
+        return _NONE_ADDED
     if hints and wants_continuous_usage_added(body):
         asked = (body.get("stream_options") or {}).get(_INCLUDE)
         return UsageAdded(chunk=not asked, members=True)
-    return UsageAdded(chunk=wants_usage_added(body))
+    return _CHUNK_ADDED if wants_usage_added(body) else _NONE_ADDED
 
 
 def rewrite(
@@ -127,8 +127,11 @@ def _only_model(raw: bytes) -> tuple[int, int] | None:
     """
     if raw.count(b'"model"') != 1 or b"\\u006" in raw:
         return None
-    found = _MODEL.search(raw)
-    return found.span(1) if found else None
+    key_end = raw.index(b'"model"') + len(b'"model"')
+    start = raw.find(b'"', key_end)
+    end = raw.find(b'"', start + 1) + 1
+    is_plain = raw[key_end:start].strip() == b":" and b"\\" not in raw[start:end]
+    return (start, end) if is_plain else None
 
 
 def _add_options(raw: bytes, body: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Splice]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.core.types import Caller, Classification, RequestFeatures, RuleVerdict
+from paceline.core.values import value_class
 
 _COMPARISON = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)\s*\Z")
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -106,7 +107,7 @@ class Rule:
         return f"{self.name}: {' and '.join(map(str, self.when)) or 'always'} → {self.then}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RuleOutcome:
     """What the rules say: the pool that it must be, the one preferred, those that may not be used,
     and who said so."""
@@ -130,8 +131,8 @@ def facts(
     believed = classification.label_confidence > 0
     return {
         "model": view.model,
-        "endpoint": view.endpoint.value,
-        "workload": classification.workload.value if believed else None,
+        "endpoint": view.endpoint,
+        "workload": classification.workload if believed else None,
         "copy_ratio": classification.copy_ratio.expected if believed else None,
         "label_confidence": classification.label_confidence,
         "key": caller.key_name,
@@ -140,7 +141,7 @@ def facts(
         "prompt_chars": features.prompt_chars,
         "max_tokens": view.max_tokens,
         "stream": view.stream,
-        "priority": caller.priority.value,
+        "priority": caller.priority,
     }
 
 
@@ -163,9 +164,11 @@ def apply_rules(
     """
     verdicts: list[RuleVerdict] = []
     for rule in rules:
-        obstacle = _mismatch(rule, known, caller) or _obstacle(rule.then, allowed)
-        verdicts.append(RuleVerdict(rule=rule.name, obstacle=obstacle))
-        if obstacle is None:
+        verdict = _mismatch(rule, known, caller)
+        if verdict is None:
+            verdict = RuleVerdict(rule=rule.name, obstacle=_obstacle(rule.then, allowed))
+        verdicts.append(verdict)
+        if verdict.obstacle is None:
             return RuleOutcome(
                 rule=rule.name,
                 pool=_chosen_pool(rule, caller, allowed),
@@ -176,22 +179,25 @@ def apply_rules(
     return RuleOutcome(verdicts=tuple(verdicts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Mismatch:
+@value_class
+class _Mismatch(RuleVerdict):
     """A condition that did not hold, and what the request has in its place."""
 
-    condition: Condition
     value: Any
 
-    def __str__(self) -> str:
-        return f"{self.condition}, but it is {_said(self.value)}"
+    @property
+    def why_not(self) -> str:
+        return f"{self.obstacle}, but it is {_said(self.value)}"
 
 
-def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> _Mismatch | None:
+def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> RuleVerdict | None:
     for condition in rule.when:
-        value = _value(condition, known, caller)
+        if condition.header is None:
+            value = known[condition.field]
+        else:
+            value = caller.headers.get(condition.header)
         if _matches(condition, value) == condition.negate:
-            return _Mismatch(condition, value)
+            return _Mismatch(rule=rule.name, obstacle=condition, value=value)
     return None
 
 
@@ -206,12 +212,6 @@ def _said(value: Any) -> str:
             return f"{value:.3g}"
         case _:
             return str(value)
-
-
-def _value(condition: Condition, known: Mapping[str, Any], caller: Caller) -> Any:
-    if condition.header is not None:
-        return caller.headers.get(condition.header)
-    return known[condition.field]
 
 
 def _matches(condition: Condition, value: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from operator import itemgetter
 
 from paceline.core.lexicon import CONCEPTS, GLYPHS, STEM_CHARS, STEMS, WORDS
@@ -143,7 +143,7 @@ def _script_signals(text: str) -> Iterator[str]:
 _ASK_SIZES = (20, 40, 80, 160, 320, 640)
 _ASK_LENGTHS = tuple(f"ask-length:{band}" for band in range(len(_ASK_SIZES) + 1))
 _OPEN_ENDS = ('"""', "*/", "'''", "{", ":", "(", ",", ")")
-_NEW_FILE = re.compile("new file|own file|separate file", re.IGNORECASE)
+_NEW_FILE = ("new file", "own file", "separate file")
 END_CHARS = 400
 """Characters at each end of the last user turn that are searched for marks."""
 
@@ -169,8 +169,10 @@ def shape_signals(view: RequestView, last: int, text: str, parts: Split) -> list
         found.append("diff")
     if not num_chars and _is_unfinished(material):
         found.append("unfinished-code")
-    if ("file" in before or "file" in after) and _NEW_FILE.search(f"{before}\n{after}"):
-        found.append("new-file")
+    if "file" in before or "file" in after:
+        ask = f"{before}\n{after}".lower()
+        if any([name in ask for name in _NEW_FILE]):
+            found.append("new-file")
     if view.prediction:
         found.append("prediction")
     if view.num_tools:
@@ -182,7 +184,7 @@ def shape_signals(view: RequestView, last: int, text: str, parts: Split) -> list
     if view.max_tokens and view.max_tokens <= 64:
         found.append("short-answer")
     if view.system:
-        found += _system_signals(view.system)
+        found += _system_signals(view.system[:SYSTEM_MARK_CHARS])
     if last > 0:
         found += _earlier_signals(view.turns, last)
     elif _is_for_reading(text):
@@ -204,13 +206,14 @@ def _is_for_reading(head: str) -> bool:
     return "ead only" in head or "ead-only" in head or "do not edit" in head or "eference" in head
 
 
-def _system_signals(system: str) -> Iterator[str]:
-    found = {*map(WORDS.get, words_of(system[:SYSTEM_CHARS]))}
-    for concept in found & _SYSTEM_CONCEPTS:
-        yield _SYSTEM[concept]
-    head = system[:SYSTEM_MARK_CHARS]
+@lru_cache(maxsize=256)
+def _system_signals(head: str) -> tuple[str, ...]:
+    """Of the first `SYSTEM_MARK_CHARS` of a system text. Kept, since an application has few."""
+    concepts = _SYSTEM_CONCEPTS.intersection(map(WORDS.get, words_of(head[:SYSTEM_CHARS])))
+    found = [_SYSTEM[concept] for concept in concepts]
     if ("<" in head and "<<<<<<<" in head) or "@@" in head or ("*" in head and "*** " in head):
-        yield "patch-format"
+        found.append("patch-format")
+    return tuple(found)
 
 
 def _earlier_signals(turns: tuple[Turn, ...], last: int) -> Iterator[str]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from paceline.errors import InvalidRequest
 
@@ -23,8 +22,7 @@ MAX_MEMBERS = 4096
 """Of one object that is walked through: bounds what a body of duplicates can cost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One `key: value` of an object: the key unescaped, and where it and its value stand."""
 
     key: str
@@ -33,8 +31,7 @@ class Member:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Splice:
+class Splice(NamedTuple):
     """Bytes `start` to `end` become `text`."""
 
     start: int
@@ -64,11 +61,11 @@ def members(raw: bytes, start: int) -> Iterator[Member]:
     raise InvalidRequest(f"the body has an object of more than {MAX_MEMBERS} members")
 
 
-def spliced(raw: bytes, splices: Iterable[Splice]) -> bytes:
+def spliced(raw: bytes, splices: Sequence[Splice]) -> bytes:
     """`raw` with the splices made, which may not overlap; `raw` itself where there are none."""
     pieces: list[bytes] = []
     position = 0
-    for splice in sorted(splices, key=_BY_PLACE):
+    for splice in splices if len(splices) == 1 else sorted(splices, key=_BY_PLACE):
         pieces += (raw[position : splice.start], splice.text)
         position = splice.end
     return b"".join([*pieces, raw[position:]]) if pieces else raw

@@ -7,9 +7,11 @@ name says bytes. Everything here is frozen: a decision can be kept, replayed and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from paceline.core.values import value_class
 
 
 class Endpoint(StrEnum):
@@ -62,7 +64,7 @@ class Reason(StrEnum):
     EXPLORE = "explore"  # one that costs little more, to learn how it drafts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Turn:
     """One message: its role and its text, content parts joined by newlines."""
 
@@ -70,7 +72,7 @@ class Turn:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RequestView:
     """What any endpoint's body says, in one shape. Nothing here is rewritten or sent on."""
 
@@ -108,7 +110,7 @@ class Material(StrEnum):
     EARLIER_TEXT = "earlier-text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RequestFeatures:
     """The bounded look at a request that classification uses (`features.py` measures them)."""
 
@@ -120,7 +122,7 @@ class RequestFeatures:
     signals: frozenset[str] = frozenset()  # names of the signals seen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CopyRatio:
     """Belief about the share of the output's word 4-grams that stand in the prompt.
 
@@ -139,7 +141,7 @@ class CopyRatio:
         return sum(self.quantiles) / len(self.quantiles)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Classification:
     """The workload believed in, how firmly, and what spoke for it.
 
@@ -154,7 +156,7 @@ class Classification:
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Speculation:
     """How a pool drafts. `method` is None where it is not known (workers found by address only)."""
 
@@ -167,7 +169,7 @@ class Speculation:
             raise ValueError("num_speculative_tokens must be at least 1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkerLoad:
     """What a worker's own /metrics said, engines added up; None is unknown, never zero."""
 
@@ -176,7 +178,7 @@ class WorkerLoad:
     kv_cache_usage: float | None = None  # a fraction, averaged over engines
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkerSnapshot:
     """One worker at the moment of a decision."""
 
@@ -187,12 +189,12 @@ class WorkerSnapshot:
     on_trial: bool = False  # it failed before, and one request is to show whether it still does
     share: float = 1.0  # of a full load that it may carry: grows to 1 after a return
     load: WorkerLoad = WorkerLoad()
-    drafting: float = 0.0  # draft tokens that a pass verifies for the requests in flight
+    drafting: float = 0.0  # draft slots a pass of the requests in flight: the sum of their k
     elsewhere: float = 0.0  # requests it was last seen to have from others than this gateway
     per_request_k: bool = False  # it lets each request say how many tokens to draft
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PoolSnapshot:
     name: str
     speculation: Speculation | None  # None is a plain pool: the true "off"
@@ -207,7 +209,7 @@ class PoolSnapshot:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ModelSnapshot:
     """A model that clients may ask for, and the pools that serve it, in the operator's order."""
 
@@ -223,7 +225,7 @@ class ModelSnapshot:
         raise KeyError(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Caller:
     """What the request says beside its body.
 
@@ -237,11 +239,10 @@ class Caller:
     workload: Workload | None = None  # the client's label; it does not replace the copy ratio
     priority: Priority = Priority.INTERACTIVE
     conversation: str = ""
-    template: str = ""  # what requests of one application share; "" where costs do not decide
+    template: int = 0  # what requests of one application share; 0 is none, or nobody asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """Where a conversation's last request went."""
 
     pool: str
@@ -311,7 +312,7 @@ class Terms(NamedTuple):
         return self.scheduled > self.known_to
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Choice:
     """A pool, worker and k by cost, and what it was weighed against: the best of each pool,
     cheapest first.
@@ -329,7 +330,7 @@ class Choice:
         return next((terms for terms in self.weighed if terms.pool != self.chosen.pool), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PoolVerdict:
     """One pool's part in a decision: `refused` says why it could not be used, else None."""
 
@@ -337,7 +338,7 @@ class PoolVerdict:
     refused: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RuleVerdict:
     """One rule's part. `obstacle` is what stood in its way, None for the rule that won; it is put
     into words only when asked, which most requests' are not."""
@@ -350,7 +351,7 @@ class RuleVerdict:
         return None if self.obstacle is None else str(self.obstacle)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Decision:
     """Where a request goes and why."""
 

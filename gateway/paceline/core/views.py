@@ -53,8 +53,9 @@ def _chat_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
 def _completion_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
     said = _what_both_say(endpoint, body)
     text = text_of(body.get("prompt"))
+    num_choices = said.get("n", 1) * _num_prompts(body.get("prompt"))
     return RequestView(
-        **{**said, "num_choices": said["n"] * _num_prompts(body.get("prompt"))},
+        **said | {"num_choices": num_choices},
         turns=(Turn(role="user", text=text),) if text else (),
         suffix=string(body.get("suffix")),
         has_text=bool(text),
@@ -62,16 +63,20 @@ def _completion_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView
 
 
 def _what_both_say(endpoint: Endpoint, body: Mapping[str, Any]) -> dict[str, Any]:
-    n = integer(body.get("n")) or 1
-    return {
+    said = {
         "endpoint": endpoint,
         "model": string(body.get("model")),
         "stream": body.get("stream") is True,
+        "max_tokens": integer(body.get("max_completion_tokens")) or integer(body.get("max_tokens")),
+        "temperature": number(body.get("temperature")),
+    }
+    if _SELDOM_SAID.isdisjoint(body):  # then the defaults say it
+        return said
+    n = integer(body.get("n")) or 1
+    return said | {
         "num_tools": len(sequence(body.get("tools"))),
         "tool_choice_forced": _is_forced(body.get("tool_choice")),
         "response_format": _response_format(body),
-        "max_tokens": integer(body.get("max_completion_tokens")) or integer(body.get("max_tokens")),
-        "temperature": number(body.get("temperature")),
         "n": n,
         "num_choices": n,
         "logprobs": bool(body.get("logprobs")),
@@ -79,6 +84,12 @@ def _what_both_say(endpoint: Endpoint, body: Mapping[str, Any]) -> dict[str, Any
         "logit_bias": bool(body.get("logit_bias")),
         "prediction": text_of(mapping(body.get("prediction")).get("content")),
     }
+
+
+_SELDOM_SAID = frozenset([
+    "tools", "tool_choice", "response_format", "structured_outputs", "n", "logprobs", "min_p",
+    "logit_bias", "prediction",
+])  # fmt: skip
 
 
 def _textless_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
@@ -102,7 +113,7 @@ _READERS: Mapping[Endpoint, Callable[[Endpoint, Mapping[str, Any]], RequestView]
 
 def _num_prompts(prompt: Any) -> int:
     """Of a list of texts or of token lists, as many as there are; else one."""
-    is_batch = bool(sequence(prompt)) and isinstance(prompt[0], str | list)
+    is_batch = bool(sequence(prompt)) and isinstance(prompt[0], (str, list))
     return len(prompt) if is_batch else 1
 
 
@@ -114,4 +125,4 @@ def _response_format(body: Mapping[str, Any]) -> str | None:
 
 
 def _is_forced(tool_choice: Any) -> bool:
-    return tool_choice == "required" or isinstance(tool_choice, Mapping)
+    return tool_choice == "required" or isinstance(tool_choice, dict)

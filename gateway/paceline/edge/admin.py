@@ -1,31 +1,50 @@
-"""The admin plane: metrics and the state of the fleet, for operators.
+"""The admin plane: metrics, the state of the fleet, decisions and why they were made.
 
-On a port of its own, on loopback unless the configuration says otherwise, and then with a key.
-`Host` is checked against an allow-list, so that a page in a browser cannot read it through a name
-of its own that points here.
+On a port of its own, on loopback unless the configuration says otherwise, and then with a key;
+`guard` looks at every request first.
 """
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
-import re
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Response
+import orjson
+from fastapi import FastAPI, Query, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import JSONResponse
 
 from paceline import __version__
+from paceline.core.caller import caller_of
+from paceline.core.decide import decide
+from paceline.core.error_shapes import error_body
+from paceline.core.explain import explain_whole
+from paceline.core.features import measure
+from paceline.core.types import Endpoint, Reason, Workload
+from paceline.core.views import view_of
+from paceline.edge.decisions import Decisions
+from paceline.edge.guard import Guard
+from paceline.edge.learner import Learner
+from paceline.edge.own_answers import model_named
+from paceline.edge.state import state_of
 from paceline.edge.telemetry import Telemetry
-from paceline.edge.workers import Fleet, Model, Pool, Worker
-from paceline.settings import Admin
+from paceline.edge.workers import Fleet
+from paceline.errors import InvalidRequest, PacelineError
+from paceline.settings import Mode, Settings
 
 
-def create_admin_app(settings: Admin, fleet: Fleet, telemetry: Telemetry) -> FastAPI:
+def create_admin_app(
+    settings: Settings,
+    fleet: Fleet,
+    telemetry: Telemetry,
+    learner: Learner | None,
+    decisions: Decisions,
+) -> FastAPI:
     app = FastAPI(title="Paceline admin", version=__version__, docs_url=None, redoc_url=None)
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Guard, settings=settings.admin)
+
+    @app.exception_handler(PacelineError)
+    async def refused(request: Request, error: PacelineError) -> Response:
+        return Response(error_body(error, None), error.status, media_type="application/json")
 
     @app.get("/metrics")
     async def metrics() -> Response:
@@ -35,87 +54,58 @@ def create_admin_app(settings: Admin, fleet: Fleet, telemetry: Telemetry) -> Fas
     @app.get("/admin/state")
     async def state() -> dict[str, Any]:
         """Models, pools and workers as they are now; unknown values are null."""
-        return {
-            "models": [
-                {
-                    "name": model.name,
-                    "aliases": list(model.settings.aliases),
-                    "default_pool": model.settings.default_pool,
-                    "pools": [_pool(model, pool, fleet, telemetry) for pool in model.pools],
-                }
-                for model in fleet.models
-            ]
-        }
+        return state_of(settings.mode, fleet, telemetry, learner)
+
+    @app.get("/admin/decisions")
+    async def latest(
+        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+        pool: str | None = None,
+        workload: Workload | None = None,
+        reason: Reason | None = None,
+    ) -> dict[str, Any]:
+        """The last decisions and what came of them, newest first. No prompts, no answers."""
+        found = decisions.latest(limit=limit, pool=pool, workload=workload, reason=reason)
+        return {"decisions": found, "num_dropped": decisions.num_dropped}
+
+    @app.post("/admin/explain")
+    async def explain(
+        request: Request, endpoint: Endpoint = Endpoint.CHAT_COMPLETIONS
+    ) -> JSONResponse:
+        """Where a request with this body would go now, every pool's terms, and why. Nothing is
+        sent, and nothing is learned from it.
+
+        The body is the one that the endpoint takes; headers count as the data plane's do
+        (`x-paceline-workload`, sessions). In static mode `if_adaptive` says what costs would say,
+        where something is learned.
+        """
+        body = _object(await request.body())
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        view = view_of(endpoint, body)
+        model = model_named(fleet, view.model)
+        caller = caller_of(view, body, headers, key_name=None, model=model.name, with_template=True)
+        features, snapshot = measure(view), model.snapshot(fleet.now_s())
+        adaptive = None
+        if learner is not None:
+            adaptive = learner.adaptive(model.name, caller)._replace(exploration=0.0)
+        if settings.mode is Mode.ADAPTIVE:
+            return JSONResponse(
+                explain_whole(decide(features, caller, snapshot, settings.rules, adaptive))
+            )
+        said = explain_whole(decide(features, caller, snapshot, settings.rules))
+        if adaptive is not None:
+            by_cost = decide(features, caller, snapshot, settings.rules, adaptive)
+            said["if_adaptive"] = explain_whole(by_cost)
+        return JSONResponse(said)
 
     return app
 
 
-class Guard:
-    """Refuses requests for a host that is not ours, and those without the key, on every path.
-
-    A page that rebinds a name of its own to this address still sends that name, so hosts are
-    allowed by address, as localhost, or as the name that the configuration gives. An address in
-    `Host` cannot have come about that way.
-    """
-
-    def __init__(self, app: ASGIApp, settings: Admin) -> None:
-        self._app = app
-        self._names = {"localhost", settings.host.lower()}
-        self._key = None if settings.key is None else settings.key.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(dict(scope.get("headers", ())))
-        if scope["type"] == "http" and refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-    def _refusal(self, headers: dict[bytes, bytes]) -> Response | None:
-        host = re.sub(r":\d+\Z", "", headers.get(b"host", b"").decode("latin-1"))
-        name = host.strip("[]").lower()
-        if name not in self._names and not _is_address(name):
-            return PlainTextResponse("this Host is not served here", 400)
-        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
-        is_known = scheme.lower() == b"bearer" and hmac.compare_digest(given, self._key or b"")
-        if self._key is not None and not is_known:
-            return PlainTextResponse("send the admin key as `Authorization: Bearer KEY`", 401)
-        return None
-
-
-def _is_address(name: str) -> bool:
+def _object(raw: bytes) -> dict[str, Any]:
+    """Raises InvalidRequest."""
     try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _pool(model: Model, pool: Pool, fleet: Fleet, telemetry: Telemetry) -> dict[str, Any]:
-    speculation = pool.settings.speculation
-    lengths = {
-        workload: totals.mean_acceptance_length
-        for (of_model, of_pool, workload), totals in telemetry.acceptance.totals.items()
-        if (of_model, of_pool) == (model.name, pool.name)
-    }
-    return {
-        "name": pool.name,
-        "speculation": speculation
-        and {
-            "method": speculation.method,
-            "num_speculative_tokens": speculation.num_speculative_tokens,
-        },
-        "mean_acceptance_length": lengths,
-        "workers": [_worker(worker, fleet.now_s()) for worker in pool.workers],
-    }
-
-
-def _worker(worker: Worker, now_s: float) -> dict[str, Any]:
-    load = worker.load(now_s)
-    return {
-        "url": worker.url,
-        "up": worker.up,
-        "in_flight": worker.in_flight,
-        "running": load.running,
-        "waiting": load.waiting,
-        "kv_cache_usage": load.kv_cache_usage,
-    }
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequest(f"the body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise InvalidRequest("the body must be a JSON object, as the endpoint takes it")
+    return body

@@ -17,6 +17,8 @@ from fastapi import FastAPI
 
 from paceline.edge.admin import create_admin_app
 from paceline.edge.data_plane import DataPlane
+from paceline.edge.decisions import Decisions
+from paceline.edge.learner import Learner
 from paceline.edge.scrape import watch
 from paceline.edge.telemetry import Telemetry
 from paceline.edge.workers import Fleet
@@ -33,6 +35,8 @@ class Gateway:
     admin: FastAPI
     fleet: Fleet
     telemetry: Telemetry
+    learner: Learner | None
+    decisions: Decisions
     now_s: Callable[[], float]
 
     @asynccontextmanager
@@ -42,6 +46,8 @@ class Gateway:
         workers = self.fleet.workers.values()
         loops = [asyncio.create_task(watch(worker, jitter)) for worker in workers]
         loops.append(asyncio.create_task(_watch_lag(self.telemetry, self.now_s)))
+        if self.learner is not None:
+            loops.append(asyncio.create_task(self.learner.learn()))
         try:
             yield
         finally:
@@ -49,22 +55,39 @@ class Gateway:
                 loop.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
             self.fleet.close()
+            if self.learner is not None:
+                await self.learner.close()
+            self.decisions.close()
 
 
 def create_app(
     settings: Settings,
     *,
     now_s: Callable[[], float] = time.monotonic,
-    created: Callable[[], float] = time.time,
+    unix_s: Callable[[], float] = time.time,
 ) -> Gateway:
-    """`now_s` is a monotonic clock, `created` the Unix time at the start; both in seconds."""
+    """`now_s` is a monotonic clock, `unix_s` Unix time; both in seconds. Raises ConfigurationError
+    for files that cannot be used."""
     fleet = Fleet(settings, now_s)
     telemetry = Telemetry(fleet)
+    learner = None
+    if settings.learning is not None:
+        learner = Learner(
+            settings.learning,
+            fleet,
+            observed=telemetry.learned,
+            unix_s=unix_s,
+            rng=random.Random(),
+        )
+        telemetry.beliefs(learner.beliefs)
+    decisions = Decisions(settings.log.decisions)
     return Gateway(
-        data_plane=DataPlane(settings, fleet, telemetry, now_s, int(created())),
-        admin=create_admin_app(settings.admin, fleet, telemetry),
+        data_plane=DataPlane(settings, fleet, telemetry, learner, decisions, now_s, int(unix_s())),
+        admin=create_admin_app(settings, fleet, telemetry, learner, decisions),
         fleet=fleet,
         telemetry=telemetry,
+        learner=learner,
+        decisions=decisions,
         now_s=now_s,
     )
 

@@ -17,7 +17,7 @@ from paceline.core.rewrite import UsageAdded, rewrite, usage_to_add
 from paceline.core.types import Endpoint, RequestView
 from paceline.core.views import view_of
 from paceline.edge.client import Client
-from paceline.edge.wire import JSON, header
+from paceline.edge.wire import JSON
 from paceline.errors import InvalidRequest, UnsupportedMediaType
 
 LARGE_BYTES = 2**20
@@ -26,6 +26,8 @@ MAX_CONTAINERS = 2**20
 """Of objects and arrays in one body, by their opening signs, those within strings included."""
 MAX_VALUES = 2**22
 """The same of values, by their commas: four million token ids, or as much text as 30 MiB holds."""
+
+_BOOL_OR_NULL = (bool, type(None))
 
 
 @dataclass(slots=True)
@@ -43,7 +45,8 @@ async def read_body(
     client: Client, endpoint: Endpoint, *, limit_bytes: int, timeout_s: float, hints: bool
 ) -> Body:
     """Raises RequestError, ClientGone."""
-    given = header(client.headers, b"content-type") or b""
+    named = client.named
+    given = named.get(b"content-type", b"")
     wanted = b"application/json"
     if endpoint is Endpoint.TRANSCRIPTIONS:
         wanted = b"multipart/form-data"
@@ -51,8 +54,8 @@ async def read_body(
         raise UnsupportedMediaType(f"send the body as Content-Type: {wanted.decode()}")
     raw = await client.body(
         limit_bytes=limit_bytes,
-        encoding=header(client.headers, b"content-encoding"),
-        declared=header(client.headers, b"content-length"),
+        encoding=named.get(b"content-encoding"),
+        declared=named.get(b"content-length"),
         timeout_s=timeout_s,
     )
     if endpoint is Endpoint.TRANSCRIPTIONS:
@@ -71,7 +74,7 @@ def _json(raw: bytes, endpoint: Endpoint, hints: bool) -> Body:
         raise InvalidRequest("the body must be a JSON object")
     if not isinstance(said.get("model"), str) or not said["model"]:
         raise InvalidRequest("model must be the name of a model", param="model")
-    if not isinstance(said.get("stream"), bool | None):
+    if not isinstance(said.get("stream", False), _BOOL_OR_NULL):
         raise InvalidRequest("stream must be true or false", param="stream")
     added = usage_to_add(endpoint, said, hints=hints)
 

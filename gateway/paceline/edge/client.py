@@ -50,8 +50,8 @@ class Client:
     __slots__ = (
         "_body", "_body_bytes", "_broken", "_chunked", "_connection", "_has_body", "_head",
         "_reading_paused", "_waiter", "_wants_continue", "_write", "answered", "gone", "headers",
-        "http_version", "keep_alive", "method", "on_writable", "path", "query", "request_complete",
-        "started", "status", "task", "writable",
+        "http_version", "keep_alive", "method", "named", "on_writable", "path", "query",
+        "request_complete", "started", "status", "task", "writable",
     )  # fmt: skip
 
     def __init__(
@@ -62,17 +62,19 @@ class Client:
         path: str,
         query: bytes,
         headers: Headers,
+        named: dict[bytes, bytes],
         http_version: str,
         keep_alive: bool,
-        expects: bool = False,
     ) -> None:
-        """`path` is decoded once, `query` not at all; `expects` says that there is an Expect."""
+        """`path` is decoded once, `query` not at all; `named` are the `headers` by name, the last
+        of each."""
         self._connection = connection
         self._write = connection.write
         self.method = method
         self.path = path
         self.query = query
         self.headers = headers
+        self.named = named
         self.http_version = http_version
         self.keep_alive = keep_alive
         self.request_complete = False
@@ -92,7 +94,7 @@ class Client:
         self._chunked = False
         self._has_body = True
         self._wants_continue = (
-            expects
+            b"expect" in named
             and http_version != "1.0"
             and any(
                 name == b"expect" and value.lower() == b"100-continue" for name, value in headers
@@ -147,7 +149,7 @@ class Client:
         Raises PayloadTooLarge, UnsupportedMediaType, InvalidRequest, RequestTimeout, ClientGone.
         """
         if encoding is None and self.request_complete and self._body_bytes <= limit_bytes:
-            return await self.read()  # as nearly always: it came with the head
+            return self._taken()  # as nearly always: it came with the head
         too_large = PayloadTooLarge(f"the body is longer than {limit_bytes} bytes")
         if declared is not None and declared.isdigit() and int(declared) > limit_bytes:
             raise too_large
@@ -187,6 +189,10 @@ class Client:
                 self._wants_continue = False
                 self._write(CONTINUE)
             await self.changed(timeout_s)
+        return self._taken()
+
+    def _taken(self) -> bytes:
+        """What has come of the body and was not read yet."""
         data = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         self._body, self._body_bytes = [], 0
         if self._reading_paused:
@@ -218,18 +224,19 @@ class Client:
         self.status = status
         self._wants_continue = False
         self._has_body = self.method != "HEAD" and status not in _NO_BODY
+        framing: Headers = []
         if length is not None:
-            headers = [*headers, (b"content-length", b"%d" % length)]
+            framing.append((b"content-length", b"%d" % length))
         elif self._has_body:
             self._chunked = self.http_version != "1.0"
             self.keep_alive = self.keep_alive and self._chunked
         if not self.request_complete:
             self.keep_alive = False
         if self._chunked:
-            headers = [*headers, (b"transfer-encoding", b"chunked")]
+            framing.append((b"transfer-encoding", b"chunked"))
         if not self.keep_alive:
-            headers = [*headers, (b"connection", b"close")]
-        self._head = self._connection.head(status, headers)
+            framing.append((b"connection", b"close"))
+        self._head = self._connection.head(status, [*headers, *framing])
 
     def write(self, data: bytes, chunk: bytes | None = None) -> None:
         """A piece of the answer's body, or only its head if there is none yet. One system call,

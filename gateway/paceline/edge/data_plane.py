@@ -16,8 +16,10 @@ from paceline.edge.auth import Authenticator
 from paceline.edge.bodies import read_body
 from paceline.edge.client import Client, ClientGone
 from paceline.edge.cors import Cors
+from paceline.edge.decisions import Decisions
 from paceline.edge.endpoints import ENDPOINTS
 from paceline.edge.forwarding import Forwarder
+from paceline.edge.learner import Learner
 from paceline.edge.own_answers import OwnAnswers
 from paceline.edge.request import Request
 from paceline.edge.telemetry import CLIENT_GONE, Telemetry
@@ -43,16 +45,19 @@ class DataPlane:
         settings: Settings,
         fleet: Fleet,
         telemetry: Telemetry,
+        learner: Learner | None,
+        decisions: Decisions,
         now_s: Callable[[], float],
         created: int,
     ) -> None:
         """`created` is the Unix time that the list of models shows."""
         self._settings = settings
         self._telemetry = telemetry
+        self._decisions = decisions
         self._now_s = now_s
         self._authenticator = Authenticator(settings.auth)
         self._cors = Cors(settings.listen.cors_origins)
-        self._forwarder = Forwarder(settings, fleet, telemetry, now_s)
+        self._forwarder = Forwarder(settings, fleet, telemetry, learner, now_s)
         own = OwnAnswers(fleet, telemetry, created)
         self._one_model: Handler = own.one_model
         self._routes: dict[str, tuple[Handler, tuple[str, ...]]] = {
@@ -93,6 +98,8 @@ class DataPlane:
             record.failure = None  # its traceback would keep the request, and its body, with it
             if request.endpoint is not None:
                 self._telemetry.ended(record)
+                if record.decision is not None:
+                    self._decisions.ended(record)
 
     def _refuse(self, request: Request, error: PacelineError) -> None:
         """An error as the response; if one is under way already, it stays incomplete, which the

@@ -15,6 +15,7 @@ from paceline.core.features import measure
 from paceline.core.hints import Hints
 from paceline.core.types import GENERATING, Decision
 from paceline.edge.bodies import Body
+from paceline.edge.learner import Learner, Lesson
 from paceline.edge.own_answers import model_named
 from paceline.edge.relay import Answer, Whole, check_status
 from paceline.edge.request import Request
@@ -24,7 +25,7 @@ from paceline.edge.upstream import Exchange
 from paceline.edge.wire import header, passed_down, passed_up, upstream_request_id
 from paceline.edge.workers import BACK_PRESSURE, Fleet
 from paceline.errors import WorkerBusy, WorkerDied, WorkerError, WorkerUnavailable
-from paceline.settings import Settings
+from paceline.settings import Mode, Settings
 
 RETRYABLE = (WorkerUnavailable, WorkerDied, WorkerBusy)
 """Failures after which, with nothing sent to the client, another worker may be asked. Once."""
@@ -32,9 +33,17 @@ RETRYABLE = (WorkerUnavailable, WorkerDied, WorkerBusy)
 
 class Forwarder:
     def __init__(
-        self, settings: Settings, fleet: Fleet, telemetry: Telemetry, now_s: Callable[[], float]
+        self,
+        settings: Settings,
+        fleet: Fleet,
+        telemetry: Telemetry,
+        learner: Learner | None,
+        now_s: Callable[[], float],
     ) -> None:
+        """Without a learner nothing is learned, and only rules decide."""
         self._settings = settings
+        self._learner = learner
+        self._adapts = learner is not None and settings.mode is Mode.ADAPTIVE
         self._fleet = fleet
         self._telemetry = telemetry
         self._now_s = now_s
@@ -43,13 +52,21 @@ class Forwarder:
         """Asks the worker decided on, and one more if the first failed before it answered, or has
         too much to do. Raises RequestError, WorkerError."""
         model = model_named(self._fleet, body.view.model)
-        caller = request.caller(body.view, body.said, model.name)
+        learner = self._learner
+        caller = request.caller(body.view, body.said, model.name, with_template=learner is not None)
         features = measure(body.view)
         upstream_body = body.rewritten(model.settings.upstream_name)
 
+        adaptive = learner.adaptive(model.name, caller) if learner and self._adapts else None
+
         def decided(*tried: str) -> Decision:
             snapshot = model.snapshot(self._now_s(), without=tried)
-            return decide(features, caller, snapshot, self._settings.rules)
+            return decide(features, caller, snapshot, self._settings.rules, adaptive)
+
+        def lesson(decision: Decision) -> Lesson | None:
+            if learner is None or body.view.endpoint not in GENERATING:
+                return None
+            return learner.begins(decision, features, caller)
 
         first = decided()
 
@@ -59,14 +76,16 @@ class Forwarder:
             return other != first.worker and self._fleet.workers[other].up
 
         try:
-            await self._ask(request, body, upstream_body, first, others=others)
+            await self._ask(request, body, upstream_body, first, lesson(first), others=others)
         except RETRYABLE:
             if request.client.started:
                 raise
             second = decided(first.worker)
             if second.worker == first.worker:  # there is nobody else
                 raise
-            await self._ask(request, body, upstream_body, second, others=lambda: False)
+            await self._ask(
+                request, body, upstream_body, second, lesson(second), others=lambda: False
+            )
 
     async def _ask(
         self,
@@ -74,6 +93,7 @@ class Forwarder:
         body: Body,
         upstream_body: bytes,
         decision: Decision,
+        lesson: Lesson | None,
         *,
         others: Callable[[], bool],
     ) -> None:
@@ -84,7 +104,7 @@ class Forwarder:
         record.answered_s = record.first_event_s = None  # what is known of a worker asked before
         self._telemetry.decided(decision)
         worker = self._fleet.workers[decision.worker]
-        with worker.request():
+        with worker.request(0 if lesson is None else lesson.k):
             record.sent_s = self._now_s()
             exchange = await worker.upstream.send(
                 "POST",
@@ -108,6 +128,8 @@ class Forwarder:
                     worker.failed(record.failure.message)
                 elif status < 500:
                     worker.succeeded()
+                    if lesson is not None and self._learner is not None and status == 200:
+                        self._learner.ended(lesson, record)
             finally:
                 exchange.close()
 

@@ -23,6 +23,7 @@ import http
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -142,7 +143,7 @@ class HttpConnection(asyncio.Protocol):
         if not head:
             end = data.find(b"\r\n\r\n")
             if 0 <= end <= MAX_HEAD_BYTES:  # as nearly always: all of it, at once
-                self._begin(data[: end + 4], data[end + 4 :])
+                self._begin(data, end + 4)
                 return
             self._patience.within(HEAD_S)
         searched = max(0, len(head) - 3)
@@ -152,14 +153,17 @@ class HttpConnection(asyncio.Protocol):
             self.refuse(HeadTooLarge(f"the request's head is longer than {MAX_HEAD_BYTES} bytes"))
         elif end >= 0:
             self._head = bytearray()
-            self._begin(bytes(head[: end + 4]), bytes(head[end + 4 :]))
+            self._begin(bytes(head), end + 4)
 
-    def _begin(self, head: bytes, rest: bytes) -> None:
+    def _begin(self, data: bytes, end: int) -> None:
+        """`end` is where the head ends in `data`."""
         self._patience.off()
         self._url = b""
         self._headers: Headers = []
         self._client = None
-        self._feed(_UPGRADE.sub(b"", head) + rest)
+        if b"\r\nupgrade:" in data[:end].lower():
+            data = _UPGRADE.sub(b"", data[:end]) + data[end:]
+        self._feed(data)
         if self._client is None:  # the parser waits for more: HTTP/2's preface goes on
             self.refuse(InvalidRequest("the request is not valid HTTP"))
 
@@ -222,12 +226,12 @@ class HttpConnection(asyncio.Protocol):
         if version != "1.1" and version != "1.0":
             self.refuse(InvalidRequest(f"this is a server of HTTP/1.1, not of {version}"))
             return
-        names = [name for name, _ in headers]
+        named = dict(headers)
         if version == "1.0":
-            if b"transfer-encoding" in names:  # which it has none of (RFC 9112 §6.1)
+            if b"transfer-encoding" in named:  # which it has none of (RFC 9112 §6.1)
                 self.refuse(InvalidRequest("HTTP/1.0 has no Transfer-Encoding"))
                 return
-        elif names.count(b"host") != 1:
+        elif b"host" not in named or (len(named) < len(headers) and _is_repeated(b"host", headers)):
             self.refuse(InvalidRequest("the request needs one Host"))
             return
         try:
@@ -241,12 +245,13 @@ class HttpConnection(asyncio.Protocol):
             path=path,
             query=query,
             headers=headers,
+            named=named,
             http_version=version,
             keep_alive=self._parser.should_keep_alive(),
-            expects=b"expect" in names,
         )
         client.writable = self._writable is None
-        client.task = self._loop.create_task(self._serve(client))
+        # Not by `create_task`, which numbers its tasks and writes each number out as a name.
+        client.task = asyncio.Task(self._serve(client), loop=self._loop, name="request")
         self._server_state.tasks.add(client.task)
 
     def on_body(self, body: bytes) -> None:
@@ -312,6 +317,11 @@ class HttpConnection(asyncio.Protocol):
         self._patience.within(LINGER_S)
 
 
+def _is_repeated(name: bytes, headers: Headers) -> bool:
+    return [key for key, _ in headers].count(name) > 1
+
+
+@lru_cache(maxsize=64)
 def _target(url: bytes) -> tuple[str, bytes]:
     """The path of a request, decoded once, and its query.
 
@@ -336,8 +346,7 @@ _STATUS_LINES = {status: _status_line(status) for status in range(200, 600)}
 
 def head_bytes(status: int, headers: Headers) -> bytes:
     """A response's head. Raises ValueError for a header that would break it."""
-    lines = [name + b": " + value for name, value in headers]
-    head = b"\r\n".join([_STATUS_LINES[status], *lines])
+    head = b"\r\n".join([_STATUS_LINES[status], *map(b": ".join, headers)])
     if head.count(b"\n") != len(headers):
         raise ValueError("a response header holds a line break")
     return head + b"\r\n\r\n"

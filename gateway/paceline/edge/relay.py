@@ -89,6 +89,8 @@ class Answer:
             learned, record = outcome(said), self.record
             if learned.num_output_tokens is not None:
                 record.completion_tokens = learned.num_output_tokens
+            if learned.num_prompt_tokens is not None:
+                record.prompt_tokens = learned.num_prompt_tokens
             record.report = learned.report or record.report
 
 

@@ -40,21 +40,27 @@ class Request:
         # Decoded all at once: no name and no value has a line break in it.
         flat = b"\n".join(chain.from_iterable(client.headers)).decode("latin-1").split("\n")
         headers = dict(zip(flat[::2], flat[1::2], strict=True))
+        id = request_id(headers.get("x-request-id"))
         return cls(
             client=client,
             endpoint=endpoint,
             headers=headers,
             cors=cors,
-            id=request_id(headers.get("x-request-id")),
-            record=RequestRecord(arrived_s=now_s),
+            id=id,
+            record=RequestRecord(now_s, id),
         )
 
-    def caller(self, view: RequestView, body: Mapping[str, Any], model: str) -> Caller:
+    def caller(
+        self, view: RequestView, body: Mapping[str, Any], model: str, *, with_template: bool
+    ) -> Caller:
         """What it says beside its body. Raises InvalidRequest, Forbidden."""
         if self.wants_explanation and not (self.key and self.key.debug):
             raise Forbidden("x-paceline-explain needs a key with debug", param="x-paceline-explain")
         key_name = self.key.name if self.key and self.key.name else None
-        return caller_of(view, body, self.headers, key_name=key_name, model=model)
+        return caller_of(
+            view, body, self.headers,
+            key_name=key_name, model=model, with_template=with_template,
+        )  # fmt: skip
 
     @property
     def wants_explanation(self) -> bool:
@@ -73,7 +79,7 @@ class Request:
         if decision is None:
             return headers
         headers += [
-            (b"x-paceline-workload", decision.classification.workload.value.encode()),
+            (b"x-paceline-workload", decision.classification.workload.encode()),
             (b"x-paceline-pool", decision.pool.encode()),
             (b"server-timing", _server_timing(self.record)),
         ]
@@ -84,12 +90,17 @@ class Request:
 
 def _server_timing(record: RequestRecord) -> bytes:
     """Milliseconds, as the header's specification asks: waiting here, deciding, the worker."""
-    parts = ["queue;dur=0"]
+    timing = b"queue;dur=0"
     if record.body_read_s is not None and record.sent_s is not None:
-        parts.append(f"decide;dur={(record.sent_s - record.body_read_s) * 1000:.3f}")
+        timing += b", decide;dur=%d.%03d" % _millis(record.sent_s - record.body_read_s)
     if record.sent_s is not None and record.answered_s is not None:
-        parts.append(f"worker;dur={(record.answered_s - record.sent_s) * 1000:.3f}")
-    return ", ".join(parts).encode()
+        timing += b", worker;dur=%d.%03d" % _millis(record.answered_s - record.sent_s)
+    return timing
+
+
+def _millis(seconds: float) -> tuple[int, int]:
+    """Whole milliseconds, and thousandths of one."""
+    return divmod(round(seconds * 1e6), 1000)
 
 
 def _explain_header(decision: Decision) -> bytes:

@@ -8,14 +8,16 @@ read when the metrics are, so they cannot drift.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections import Counter as Tally
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from paceline.core.acceptance import AcceptanceTotals, SpeculationReport
-from paceline.core.types import Decision
+from paceline.core.beliefs import Beliefs, Outcome
+from paceline.core.types import Decision, Workload
 from paceline.edge.workers import Fleet
 from paceline.errors import PacelineError
 
@@ -31,6 +33,7 @@ _LATENCY_BUCKETS = (
 )  # fmt: skip
 _TOKEN_BUCKETS = (0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.4, 1, 2.5)
 _ADDED_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1)
+_ERROR_BUCKETS = (0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 4.0)
 _RATIO_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
@@ -39,6 +42,7 @@ class RequestRecord:
     """What is known of one request, filled in as it goes. Times are monotonic, in seconds."""
 
     arrived_s: float
+    request_id: str = ""
     decision: Decision | None = None
     code: int = 0
     failure: PacelineError | None = None  # what went wrong, before or within the answer
@@ -47,6 +51,7 @@ class RequestRecord:
     answered_s: float | None = None  # the worker's first event, or whole answer's headers
     first_event_s: float | None = None  # of a stream
     ended_s: float | None = None
+    prompt_tokens: int | None = None
     completion_tokens: int | None = None
     report: SpeculationReport | None = None
 
@@ -107,6 +112,15 @@ class Telemetry:
             "paceline_predicted_copy_ratio", "Expected copy ratio of requests", ["workload"],
             buckets=_RATIO_BUCKETS, registry=registry,
         ).labels)  # fmt: skip
+        self._prediction_error = cached(Histogram(
+            "paceline_prediction_error",
+            "Seconds from first token to last over those expected, where costs decided",
+            ["model", "pool"], buckets=_ERROR_BUCKETS, registry=registry,
+        ).labels)  # fmt: skip
+        self._looping = cached(Counter(
+            "paceline_looping_outputs", "Outputs that repeat themselves, not learned from",
+            ["model", "pool"], registry=registry,
+        ).labels)  # fmt: skip
         self.loop_lag = Gauge(
             "paceline_event_loop_lag_seconds", "How late the event loop ran its last timer",
             registry=registry,
@@ -124,6 +138,20 @@ class Telemetry:
         if len(self._new_records) >= BATCH:
             self._catch_up()
 
+    def beliefs(self, of: Mapping[str, Beliefs]) -> None:
+        """What is believed of each model, to be shown."""
+        self._registry.register(_BeliefsCollector(of))
+
+    def learned(self, decision: Decision, outcome: Outcome) -> None:
+        """Something was learned from a request's end."""
+        where = (decision.model, decision.pool)
+        if outcome.loops:
+            self._looping(*where).inc()
+        choice, tokens = decision.choice, outcome.output_tokens
+        if choice is not None and outcome.decode_s is not None and tokens is not None:
+            expected_s = choice.chosen.decode_s * tokens / choice.chosen.output_tokens
+            self._prediction_error(*where).observe(outcome.decode_s / expected_s)
+
     @property
     def acceptance(self) -> Acceptance:
         """As of now."""
@@ -138,23 +166,20 @@ class Telemetry:
     def _catch_up(self) -> None:
         decisions, self._new_decisions = self._new_decisions, []
         records, self._new_records = self._new_records, []
+        for labels, count in Tally(map(_labels, decisions)).items():
+            self._decisions(*labels).inc(count)
         for decision in decisions:
-            self._count_decision(decision)
+            copy_ratio = decision.classification.copy_ratio.expected
+            self._copy_ratio(decision.classification.workload).observe(copy_ratio)
+        for outcome, count in Tally(map(_outcome, records)).items():
+            self._requests(*outcome).inc(count)
         for record in records:
-            self._count_request(record)
+            self._observe(record)
 
-    def _count_decision(self, decision: Decision) -> None:
-        workload = decision.classification.workload.value
-        self._decisions(decision.model, decision.pool, workload, decision.reason.value).inc()
-        self._copy_ratio(workload).observe(decision.classification.copy_ratio.expected)
-
-    def _count_request(self, record: RequestRecord) -> None:
-        decision = record.decision
-        if decision is None:
-            self._requests("", "", "", str(record.code)).inc()
+    def _observe(self, record: RequestRecord) -> None:
+        if record.decision is None:
             return
-        where = (decision.model, decision.pool, decision.classification.workload.value)
-        self._requests(*where, str(record.code)).inc()
+        where = _where(record.decision)
         self._observe_latency(record, where)
         if record.report is not None:
             self._observe_report(record.report, where)
@@ -176,6 +201,20 @@ class Telemetry:
         self._drafted(*where).inc(drafted)
         self._accepted(*where).inc(accepted)
         self._wasted(*where).inc(drafted - accepted)
+
+
+def _where(decision: Decision) -> tuple[str, str, str]:
+    """The labels model, pool and workload."""
+    return decision.model, decision.pool, decision.classification.workload
+
+
+def _labels(decision: Decision) -> tuple[str, str, str, str]:
+    return *_where(decision), decision.reason
+
+
+def _outcome(record: RequestRecord) -> tuple[str, str, str, str]:
+    where = ("", "", "") if record.decision is None else _where(record.decision)
+    return *where, str(record.code)
 
 
 class _FleetCollector:
@@ -206,3 +245,23 @@ class _FleetCollector:
             if totals.mean_acceptance_length is not None:
                 length.add_metric(list(key), totals.mean_acceptance_length)
         yield from (in_flight, up, length)
+
+
+class _BeliefsCollector:
+    def __init__(self, of: Mapping[str, Beliefs]) -> None:
+        self._of = of
+
+    def collect(self) -> Iterator[Metric]:
+        knees = GaugeMetricFamily(
+            "paceline_knee_running_sequences",
+            "Running sequences from which a pool is slower than one that does not speculate; +Inf"
+            " if that is far off",
+            labels=["model", "pool", "workload"],
+        )
+        for model, beliefs in self._of.items():
+            for pool, speculation in beliefs.pools.items():
+                for workload in Workload if speculation is not None else ():
+                    knee = beliefs.knee(pool, workload)
+                    found = float("inf") if knee is None else float(knee)
+                    knees.add_metric([model, pool, workload.value], found)
+        yield knees

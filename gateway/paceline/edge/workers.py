@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from paceline.core.health import Health, Standing
 from paceline.core.types import ModelSnapshot, PoolSnapshot, WorkerLoad, WorkerSnapshot
@@ -41,6 +41,10 @@ class Worker:
         self.url = settings.url
         self.upstream = Upstream(settings.url, key=settings.key, connect_s=timeouts.connect_s)
         self.in_flight = 0
+        self._draft_slots = 0  # draft tokens a pass, of the requests in flight
+        self._request_s = self._slot_s = 0.0  # both, added up over time
+        self._counted_s = now_s()
+        self._elsewhere = 0.0
         self._last_picked = 0
         self._turns = turns  # one count for the whole fleet
         self._now_s = now_s
@@ -57,18 +61,23 @@ class Worker:
 
     # -- requests --------------------------------------------------------------------------------
 
-    def request(self) -> _InFlight:
-        """Counts a request for as long as it lasts, and how it ended, whatever becomes of it."""
-        return _InFlight(self)
+    def request(self, k: int = 0) -> _InFlight:
+        """Counts a request for as long as it lasts, and how it ended, whatever becomes of it. It
+        drafts `k` tokens a pass."""
+        return _InFlight(self, k)
 
-    def begins(self) -> None:
+    def begins(self, k: int) -> None:
+        self._add_up()
         self.in_flight += 1
+        self._draft_slots += k
         self._last_picked = next(self._turns)
         self._health.request_began()
         self._snapshot = None
 
-    def ends(self, error: BaseException | None) -> None:
+    def ends(self, k: int, error: BaseException | None) -> None:
+        self._add_up()
         self.in_flight -= 1
+        self._draft_slots -= k
         self._snapshot = None
         if isinstance(error, WorkerUnavailable):
             self._health.unreachable()
@@ -77,6 +86,17 @@ class Worker:
             self.failed(error.message)
         elif error is not None:
             self._health.request_said_nothing()
+
+    def busy(self) -> Busy:
+        """What it has had to do so far; the difference of two says how busy it was between."""
+        self._add_up()
+        return Busy(self._counted_s, self._request_s, self._slot_s, self._elsewhere)
+
+    def _add_up(self) -> None:
+        now_s = self._now_s()
+        passed_s, self._counted_s = now_s - self._counted_s, now_s
+        self._request_s += passed_s * self.in_flight
+        self._slot_s += passed_s * self._draft_slots
 
     def answers(self, status: int) -> None:
         """It has begun to answer: enough for a worker on trial."""
@@ -126,6 +146,9 @@ class Worker:
 
     def report(self, load: WorkerLoad) -> None:
         self._load, self._load_at_s = load, self._now_s()
+        if load.running is not None:  # unknown is not zero: what was seen last stands
+            there = load.running + (load.waiting or 0.0)
+            self._elsewhere = max(0.0, there - self.in_flight)
         self._snapshot = None
 
     # -- what is known ---------------------------------------------------------------------------
@@ -154,6 +177,8 @@ class Worker:
                 on_trial=standing is Standing.TRIAL,
                 share=self._health.share(now_s),
                 load=self.load(now_s),
+                drafting=float(self._draft_slots),
+                elsewhere=self._elsewhere,
             )
             stale_s = self._load_at_s + LOAD_FRESH_S
             self._snapshot_until_s = min(
@@ -173,16 +198,27 @@ class Worker:
             self._was_standing = standing
 
 
+class Busy(NamedTuple):
+    """Up to `at_s`: requests and draft slots in flight, each times how long; and how many requests
+    others than this gateway had there when it was last asked."""
+
+    at_s: float
+    request_s: float
+    slot_s: float
+    elsewhere: float
+
+
 class _InFlight:
     """One request's place in its worker's count."""
 
-    __slots__ = ("_worker",)
+    __slots__ = ("_k", "_worker")
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, k: int) -> None:
         self._worker = worker
+        self._k = k
 
     def __enter__(self) -> None:
-        self._worker.begins()
+        self._worker.begins(self._k)
 
     def __exit__(
         self,
@@ -190,7 +226,7 @@ class _InFlight:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._worker.ends(error)
+        self._worker.ends(self._k, error)
 
 
 class Pool:
@@ -216,7 +252,10 @@ class Pool:
 
     def _of(self, workers: Sequence[WorkerSnapshot]) -> PoolSnapshot:
         return PoolSnapshot(
-            name=self.name, speculation=self.settings.speculation, workers=tuple(workers)
+            name=self.name,
+            speculation=self.settings.speculation,
+            workers=tuple(workers),
+            max_num_seqs=self.settings.max_num_seqs,
         )
 
 
@@ -231,7 +270,7 @@ class Model:
         return ModelSnapshot(
             name=self.name,
             default_pool=self.settings.default_pool,
-            pools=tuple(pool.snapshot(now_s, without) for pool in self.pools),
+            pools=tuple([pool.snapshot(now_s, without) for pool in self.pools]),
         )
 
     @property

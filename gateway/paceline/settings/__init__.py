@@ -10,13 +10,16 @@ from paceline.settings.discovered import (
     worker_address,
 )
 from paceline.settings.load import load, parse
-from paceline.settings.routing_tests import failed_tests
+from paceline.settings.routing_tests import decision_when_idle, failed_tests
 from paceline.settings.values import (
     Admin,
     ApiKey,
     Auth,
+    Learning,
     Limits,
     Listen,
+    Log,
+    Mode,
     ModelSettings,
     PoolSettings,
     RoutingTest,
@@ -30,14 +33,18 @@ __all__ = [
     "ApiKey",
     "Auth",
     "DiscoveredWorker",
+    "Learning",
     "Limits",
     "Listen",
+    "Log",
+    "Mode",
     "ModelSettings",
     "PoolSettings",
     "RoutingTest",
     "Settings",
     "Timeouts",
     "WorkerSettings",
+    "decision_when_idle",
     "discovered_settings",
     "failed_tests",
     "load",

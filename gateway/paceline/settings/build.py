@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from paceline.core.rules import Action, Rule
@@ -26,8 +27,11 @@ from paceline.settings.values import (
     Admin,
     ApiKey,
     Auth,
+    Learning,
     Limits,
     Listen,
+    Log,
+    Mode,
     ModelSettings,
     PoolSettings,
     RoutingTest,
@@ -37,8 +41,11 @@ from paceline.settings.values import (
 )
 
 
-def build(file: FileSection, data: Any, problems: Problems) -> Settings:
-    """The settings; `data` is what `file` was made from, and `problems` has its line numbers."""
+def build(file: FileSection, data: Any, problems: Problems, folder: Path) -> Settings:
+    """The settings; `data` is what `file` was made from, and `problems` has its line numbers.
+
+    Paths in the file are relative to `folder`.
+    """
     names = names_in(data)
     return Settings(
         listen=Listen(
@@ -50,6 +57,9 @@ def build(file: FileSection, data: Any, problems: Problems) -> Settings:
         admin=_admin(file.admin),
         auth=_auth(file.auth),
         models=tuple(_model(section) for section in file.models),
+        mode=Mode(file.routing.mode),
+        learning=_learning(file, folder),
+        log=Log(decisions=_path(folder, file.log.decisions)),
         rules=tuple(
             _rule(section, index, names, problems)
             for index, section in enumerate(file.routing.rules)
@@ -65,6 +75,21 @@ def build(file: FileSection, data: Any, problems: Problems) -> Settings:
 
 def _admin(section: AdminSection) -> Admin:
     return Admin(host=section.host, port=section.port, key=section.key)
+
+
+def _learning(file: FileSection, folder: Path) -> Learning | None:
+    section = file.learning
+    if section is None:
+        return Learning() if file.routing.mode == Mode.ADAPTIVE else None
+    return Learning(
+        state=_path(folder, section.state),
+        half_life_s=section.half_life_s,
+        exploration=section.exploration,
+    )
+
+
+def _path(folder: Path, written: str | None) -> Path | None:
+    return None if written is None else folder / written
 
 
 def _auth(section: AuthSection) -> Auth:

@@ -32,11 +32,15 @@ def load(path: str | Path, environ: Mapping[str, str]) -> Settings:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(f"{path}: cannot be read: {reason}") from error
-    return parse(_decoded(content, str(path)), environ, name=str(path))
+    folder = Path(path).parent
+    return parse(_decoded(content, str(path)), environ, name=str(path), folder=folder)
 
 
-def parse(text: str, environ: Mapping[str, str], *, name: str = "config") -> Settings:
-    """The settings in `text`; `name` stands for the file in messages. Raises as `load` does."""
+def parse(
+    text: str, environ: Mapping[str, str], *, name: str = "config", folder: Path = Path()
+) -> Settings:
+    """The settings in `text`; `name` stands for the file in messages, and paths are relative to
+    `folder`. Raises as `load` does."""
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise ConfigurationError(f"{name}:1: larger than {MAX_BYTES // 1024} KiB")
     problems = Problems(file=name)
@@ -46,7 +50,7 @@ def parse(text: str, environ: Mapping[str, str], *, name: str = "config") -> Set
     problems.raise_if_any()
     if sections is None:
         raise AssertionError("the schema refused the file and said nothing")
-    return build(sections, data, problems)
+    return build(sections, data, problems, folder)
 
 
 def _decoded(content: bytes, name: str) -> str:

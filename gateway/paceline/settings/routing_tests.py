@@ -5,21 +5,26 @@ Every worker counts as up and idle: a test says where a request belongs, not wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from paceline.core.beliefs import Beliefs
 from paceline.core.caller import caller_of
+from paceline.core.choose import Adaptive
 from paceline.core.decide import decide
+from paceline.core.explain import why
 from paceline.core.features import measure
 from paceline.core.types import (
     Decision,
+    Endpoint,
     ModelSnapshot,
     PoolSnapshot,
     RequestView,
     WorkerSnapshot,
 )
 from paceline.core.views import view_of
-from paceline.errors import PacelineError
-from paceline.settings.values import ModelSettings, RoutingTest, Settings
+from paceline.errors import ModelNotFound, PacelineError
+from paceline.settings.values import Mode, ModelSettings, RoutingTest, Settings
 
 
 def failed_tests(settings: Settings, *, file: str = "config") -> tuple[str, ...]:
@@ -45,15 +50,42 @@ def _failure(test: RoutingTest, settings: Settings) -> str | None:
 
 
 def _decide(test: RoutingTest, settings: Settings) -> Decision:
-    view = view_of(test.endpoint, {"model": settings.models[0].name, **test.request})
+    return decision_when_idle(
+        settings, test.endpoint, test.request, test.headers, key_name=test.key
+    )
+
+
+def decision_when_idle(
+    settings: Settings,
+    endpoint: Endpoint,
+    body: Mapping[str, Any],
+    headers: Mapping[str, str],
+    *,
+    key_name: str | None = None,
+) -> Decision:
+    """Where a request would go with every worker up and idle, and nothing learned yet.
+
+    `headers` have lower-case names; a body without a model asks for the first. Raises RequestError.
+    """
+    view = view_of(endpoint, {"model": settings.models[0].name, **body})
     model = _asked_for(view, settings.models)
-    caller = caller_of(view, test.request, test.headers, key_name=test.key, model=model.name)
-    return decide(measure(view), caller, _all_up(model), settings.rules)
+    caller = caller_of(view, body, headers, key_name=key_name, model=model.name)
+    return decide(measure(view), caller, _all_up(model), settings.rules, _adaptive(settings, model))
+
+
+def _adaptive(settings: Settings, model: ModelSettings) -> Adaptive | None:
+    """What a gateway believes that has seen nothing yet, and that never explores."""
+    if settings.mode is Mode.STATIC:
+        return None
+    return Adaptive(expectations=Beliefs(pools={p.name: p.speculation for p in model.pools}))
 
 
 def _asked_for(view: RequestView, models: Iterable[ModelSettings]) -> ModelSettings:
-    """Names were checked when the settings were built."""
-    return next(model for model in models if view.model in (model.name, *model.aliases))
+    """Raises ModelNotFound; a test's model was checked when the settings were built."""
+    for model in models:
+        if view.model in (model.name, *model.aliases):
+            return model
+    raise ModelNotFound(f"there is no model {view.model[:256]!r} in this configuration")
 
 
 def _all_up(model: ModelSettings) -> ModelSnapshot:
@@ -62,6 +94,7 @@ def _all_up(model: ModelSettings) -> ModelSnapshot:
             name=pool.name,
             speculation=pool.speculation,
             workers=tuple(WorkerSnapshot(url=worker.url) for worker in pool.workers),
+            max_num_seqs=pool.max_num_seqs,
         )
         for pool in model.pools
     )
@@ -79,6 +112,8 @@ def _reasons(decision: Decision) -> Iterator[str]:
     copied = decision.classification.copy_ratio.expected
     yield f"copy ratio {copied:.2f}"
     yield f"pool by {f'rule {decision.rule}' if decision.rule else decision.reason}"
+    if decision.choice is not None:
+        yield why(decision)
     for rule in decision.rules:
         if rule.why_not is not None:
             yield f"not {rule.rule}: {rule.why_not}"

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from paceline.core.types import Endpoint, Workload
 from paceline.settings.fields import (
+    DAY_S,
     GraceS,
     Host,
     ListenPort,
@@ -27,9 +28,9 @@ from paceline.settings.fields import (
     WorkerUrl,
     not_yet,
     one_of,
-    refused,
 )
 from paceline.settings.speculation import SpeculationSection, null_or_section
+from paceline.settings.values import Mode
 
 
 class ListenSection(Section):
@@ -79,12 +80,6 @@ class ModelSection(Section):
     pools: Annotated[list[PoolSection], Field(min_length=1)]
 
 
-def _mode(value: Any) -> Any:
-    if value == "adaptive":
-        raise refused('not in this version; write "static", or leave it out')
-    return value
-
-
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -117,7 +112,7 @@ class RoutingTestSection(Section):
 
 
 class RoutingSection(Section):
-    mode: Annotated[str, one_of("mode", ["static"]), BeforeValidator(_mode)] = "static"
+    mode: Annotated[str, one_of("mode", Mode)] = Mode.STATIC.value
     shadow: Annotated[bool, not_yet(False)] = False
     rules: list[RuleSection] = Field(default_factory=list)
     tests: list[RoutingTestSection] = Field(default_factory=list)
@@ -139,6 +134,18 @@ class TimeoutsSection(Section):
     shutdown_s: GraceS = 30.0
 
 
+class LearningSection(Section):
+    state: Annotated[str, Field(min_length=1)] | None = None
+    half_life_s: Annotated[float, Field(ge=1, le=30 * DAY_S)] = 1800.0
+    exploration: Annotated[float, Field(ge=0, le=0.5)] = 0.02
+    replay: Annotated[bool, not_yet(False)] = False
+
+
+class LogSection(Section):
+    decisions: Annotated[str, Field(min_length=1)] | None = None
+    content: Annotated[bool, not_yet(False)] = False
+
+
 class FileSection(Section):
     """The whole file."""
 
@@ -149,5 +156,5 @@ class FileSection(Section):
     routing: RoutingSection = RoutingSection()
     limits: LimitsSection = LimitsSection()
     timeouts: TimeoutsSection = TimeoutsSection()
-    learning: Annotated[None, not_yet()] = None
-    log: Annotated[None, not_yet()] = None
+    learning: LearningSection | None = None
+    log: LogSection = LogSection()

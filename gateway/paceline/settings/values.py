@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from paceline.core.rules import Rule
@@ -111,12 +113,40 @@ class Timeouts:
     shutdown_s: float = 30.0
 
 
+class Mode(StrEnum):
+    """Who decides where a request goes: the operator's rules alone, or expected cost after them."""
+
+    STATIC = "static"
+    ADAPTIVE = "adaptive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """`state` is the file that keeps what was learned; None forgets it at the end."""
+
+    state: Path | None = None
+    half_life_s: float = 1800.0
+    exploration: float = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """`decisions` is the file that gets a line for each decision; None writes none."""
+
+    decisions: Path | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
+    """`learning` is None where nothing is learned: in static mode, unless the file asks for it."""
+
     models: tuple[ModelSettings, ...]
     listen: Listen = Listen()
     admin: Admin = Admin()
     auth: Auth = Auth()
+    mode: Mode = Mode.STATIC
+    learning: Learning | None = None
+    log: Log = Log()
     rules: tuple[Rule, ...] = ()
     tests: tuple[RoutingTest, ...] = ()
     limits: Limits = Limits()

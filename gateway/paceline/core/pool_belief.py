@@ -1,0 +1,133 @@
+"""What is believed of one pool: how it drafts, how long passes take, how slow its workers are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from math import exp, log
+from typing import Any
+
+from paceline.core.posterior import SurvivalPosterior
+from paceline.core.priors import NUM_BANDS, draft_limit, prior_step_time, prior_survivals
+from paceline.core.step_time import StepTime, StepTimeFit
+from paceline.core.types import Speculation, Workload
+
+MEAN_MEMORY = 64.0
+"""Requests that a running mean remembers."""
+SLOWNESS_WEIGHT = 1.0 / 8.0
+"""Of one request in a worker's slowness."""
+MOST_SLOWNESS = 8.0
+LOOKUPS = frozenset(["ngram", "suffix"])
+
+
+@dataclass(slots=True)
+class Mean:
+    """A running mean that starts as its prior's, worth `prior_count` observations."""
+
+    value: float
+    count: float = 4.0
+
+    def observe(self, value: float) -> None:
+        self.count = min(self.count + 1.0, MEAN_MEMORY)
+        self.value += (value - self.value) / self.count
+
+    def state(self) -> dict[str, float]:
+        """As plain JSON values, for the constructor."""
+        return {"value": self.value, "count": self.count}
+
+
+@dataclass(slots=True)
+class Slowness:
+    """How much longer a worker's passes take than its pool's fit says, as a factor."""
+
+    log_factor: float = 0.0
+    count: float = 0.0
+
+    def observe(self, ratio: float) -> None:
+        self.count += 1.0
+        weight = max(SLOWNESS_WEIGHT, 1.0 / (self.count + 2.0))  # two as expected, to begin with
+        bounded = min(max(log(ratio), -log(MOST_SLOWNESS)), log(MOST_SLOWNESS))
+        self.log_factor += weight * (bounded - self.log_factor)
+
+    @property
+    def factor(self) -> float:
+        return exp(self.log_factor)
+
+
+class PoolBelief:
+    """Of one pool: survivals by workload and band, seconds of a pass, slots really drafted."""
+
+    def __init__(self, speculation: Speculation | None) -> None:
+        self.method = speculation.method if speculation is not None else None
+        self.limit = draft_limit(speculation)
+        self.looks_up = self.method in LOOKUPS
+        priors = prior_survivals(self.method, self.limit)
+        self.cells = {
+            (workload, band): SurvivalPosterior(priors[band])
+            for workload in Workload
+            for band in range(NUM_BANDS)
+        }
+        self.fit = StepTimeFit(prior_step_time(self.method, self.limit))
+        self.fill = Mean(1.0)  # of the k slots, what part is drafted and so verified
+        self.slowness: dict[str, Slowness] = {}
+        self._inverse_taus: dict[Workload, tuple[tuple[float, ...], ...]] = {}
+
+    def inverse_taus(self, workload: Workload) -> tuple[tuple[float, ...], ...]:
+        """1 / tokens a pass, by k = 0, 1, … `limit` and then by band; kept until it changes."""
+        known = self._inverse_taus.get(workload)
+        if known is None:
+            by_band = [
+                [
+                    1.0 / tau
+                    for tau in accumulate(self.cells[workload, band].survivals(), initial=1.0)
+                ]
+                for band in range(NUM_BANDS)
+            ]
+            known = self._inverse_taus[workload] = tuple(zip(*by_band, strict=True))
+        return known
+
+    def changed(self, workload: Workload) -> None:
+        self._inverse_taus.pop(workload, None)
+
+    def step_time(self, worker: str, scale: float | None) -> StepTime:
+        """Of one worker. `scale` is believed of a pool that was never measured."""
+        step_time = self.fit.step_time(scale)
+        slow = self.slowness.get(worker)
+        return step_time if slow is None else step_time.times(slow.factor)
+
+    def observe_time(
+        self, worker: str, running: float, scheduled: float, context: float, seconds: float
+    ) -> None:
+        """A worker's passes took `seconds` on average, at this load."""
+        if self.fit.num_observed > 0:
+            expected_s = self.fit.step_time().seconds(running, scheduled, context)
+            self.slowness.setdefault(worker, Slowness()).observe(seconds / expected_s)
+        self.fit.observe(running, scheduled, context, seconds)
+
+    def state(self) -> dict[str, Any]:
+        """As plain JSON values. A worker's slowness is not kept: it may be another by tomorrow."""
+        return {
+            "method": self.method,
+            "limit": self.limit,
+            "cells": {
+                workload.value: [self.cells[workload, band].state() for band in range(NUM_BANDS)]
+                for workload in Workload
+            },
+            "fit": self.fit.state(),
+            "fill": self.fill.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes up what was learned before, if the pool drafts as it did then.
+
+        Raises ValueError, KeyError, TypeError for what is no such state.
+        """
+        if (state["method"], state["limit"]) != (self.method, self.limit):
+            return
+        for workload in Workload:
+            for band, cell in enumerate(state["cells"][workload.value]):
+                self.cells[workload, band].restore(**cell)
+        self.fit.restore(**state["fit"])
+        self.fill = Mean(**state["fill"])
+        self._inverse_taus.clear()

@@ -1,0 +1,122 @@
+"""`paceline explain`: a decision for people and for programs, from a configuration alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from paceline.__main__ import main
+
+CONFIG = """\
+routing: {mode: adaptive, rules: [{name: wish, when: {workload: edit}, then: {prefer: ngram}}]}
+models:
+  - name: m
+    default_pool: plain
+    pools:
+      - name: ngram
+        speculation:
+          {method: ngram, num_speculative_tokens: 5, prompt_lookup_min: 2, prompt_lookup_max: 4}
+        workers: [{url: "http://a:1"}]
+      - name: plain
+        speculation: null
+        workers: [{url: "http://b:1"}]
+"""
+TEXT = "Teh river was wide and the wind was cold, but nobody on the boat minded becuase of the sun."
+BODY = {
+    "model": "m",
+    "messages": [{"role": "user", "content": f"Fix the typos, return it whole:\n\n{TEXT}"}],
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    def explain(body: object, *more: str, config: str = CONFIG) -> int:
+        (tmp_path / "gateway.yaml").write_text(config)
+        (tmp_path / "body.json").write_text(body if isinstance(body, str) else json.dumps(body))
+        at = ["--config", str(tmp_path / "gateway.yaml")]
+        return main(["explain", str(tmp_path / "body.json"), *at, *more])
+
+    return explain
+
+
+def test_people_see_pool_k_every_term_the_runner_up_and_the_reason(run, capsys) -> None:
+    """What an operator reads, word for word: a change of it is a change of what they know."""
+    assert run(BODY) == 0
+
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0].startswith("edit, ")
+    assert "→ ngram plain" in lines
+    table = lines[lines.index("→ ngram plain") + 1 :]
+    assert [row.rpartition(" ")[0].rstrip("0123456789.x ") for row in table[:-1]] == [
+        "k, draft tokens a pass",
+        "tokens a pass",
+        "running beside it",
+        "a pass, ms",
+        "without it, ms",
+        "output expected, tokens",
+        "wait, s",
+        "prefill, s",
+        "decode, s",
+        "lost by others, s",
+        "preference",
+        "cost, s",
+        "tokens/s expected",
+    ]
+    assert any(line.startswith("ngram with k = 5: least expected cost; ") for line in lines)
+    assert "rule wish: matched" in lines
+
+
+def test_programs_get_the_same_as_json(run, capsys) -> None:
+    assert run(BODY, "--json") == 0
+
+    said = json.loads(capsys.readouterr().out)
+    assert (said["pool"], said["k"], said["runner_up"], said["reason"]) == (
+        "ngram",
+        5,
+        "plain",
+        "cost",
+    )
+    ngram = said["terms"]["ngram"]
+    parts = sum(ngram[name] for name in ("wait_s", "prefill_s", "decode_s", "others_s"))
+    assert ngram["cost_s"] == pytest.approx(parts * ngram["preference"], abs=1e-5)
+    assert ngram["preference"] == 0.8
+
+
+def test_a_header_counts_as_a_requests_does(run, capsys) -> None:
+    assert run(BODY, "--json", "--header", "X-Paceline-Workload: chat") == 0
+
+    assert json.loads(capsys.readouterr().out)["because"][0] == "client-label"
+
+
+def test_static_mode_has_rules_and_no_costs(run, capsys) -> None:
+    assert run(BODY, config=CONFIG.replace("adaptive", "static")) == 0
+
+    out = capsys.readouterr().out
+    assert "ngram: rule wish names or prefers it" in out
+    assert "cost" not in out
+
+
+@pytest.mark.parametrize(
+    ("body", "more", "says"),
+    [
+        ("{", (), "cannot be read as JSON"),
+        ("[]", (), "must be a JSON object"),
+        ({"model": "x"}, (), "no model 'x'"),
+        (BODY, ("--header", "x-paceline-workload: poetry"), "may be code, chat, edit"),
+        (BODY, ("--header", "nothing"), "write it as 'name: value'"),
+    ],
+)
+def test_what_cannot_be_explained_says_why(run, capsys, body, more, says) -> None:
+    assert run(body, *more) == 1
+
+    assert says in capsys.readouterr().err
+
+
+def test_no_gateway_to_ask_is_said(tmp_path: Path, capsys) -> None:
+    (tmp_path / "body.json").write_text(json.dumps(BODY))
+
+    assert main(["explain", str(tmp_path / "body.json"), "--admin", "http://127.0.0.1:9"]) == 1
+
+    assert "no gateway answers at http://127.0.0.1:9" in capsys.readouterr().err
