@@ -10,7 +10,7 @@ import pytest
 
 from paceline.core.types import Workload
 from paceline.sim.scenario import Scenario, SimulatedPool
-from paceline.sim.workload import mean_output_tokens, requests, rows
+from paceline.sim.workload import GENERAL, mean_output_tokens, requests, rows
 
 SHARES = {Workload.CODE: 0.3, Workload.CHAT: 0.3, Workload.EDIT: 0.4}
 MIX = Scenario(
@@ -66,3 +66,16 @@ def test_about_half_of_the_requests_go_on_with_a_conversation_of_their_class() -
         classes[request.conversation].add(request.workload)
     assert len(classes) / len(found) == pytest.approx(1.0 - MIX.follow_ups, abs=0.03)
     assert all(len(of) == 1 for of in classes.values())
+
+
+def test_an_application_does_one_class_of_work_and_half_of_the_conversations_are_with_one() -> None:
+    classes = defaultdict(set)
+    templates = {}
+    for request in requests(MIX, 20.0, 1):
+        classes[request.template].add(request.workload)
+        assert templates.setdefault(request.conversation, request.template) == request.template
+    assert classes.pop(GENERAL) == set(Workload)
+    assert len(classes) == 3 * MIX.applications
+    assert all(len(of) == 1 for of in classes.values())
+    general = mean(template == GENERAL for template in templates.values())
+    assert general == pytest.approx(1.0 - MIX.templated, abs=0.03)

@@ -91,6 +91,8 @@ class _File(_Section):
     mean_output_tokens: _Lengths
     max_tokens: Count
     follow_ups: Share
+    templated: Share
+    applications: Count
     arrivals: _Arrivals = _Arrivals()
     objective: _Objective
     hardware: str
@@ -153,6 +155,8 @@ def _scenario(file: _File) -> Scenario:
         mean_output_tokens=_by_workload(file.mean_output_tokens),
         max_tokens=file.max_tokens,
         follow_ups=file.follow_ups,
+        templated=file.templated,
+        applications=file.applications,
         arrivals=Arrivals(
             rhythm=file.arrivals.rhythm,
             burstiness=file.arrivals.burstiness,

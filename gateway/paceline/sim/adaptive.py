@@ -114,7 +114,7 @@ def decision(fleet: Fleet, view: FleetView, request: Request, adaptive: Adaptive
     return route(
         features_of(request.num_prompt_tokens, fleet.scenario.max_tokens),
         request.believed,
-        Caller(conversation=request.conversation),
+        Caller(conversation=request.conversation, template=request.template),
         view.model(),
         (),
         adaptive,
@@ -204,6 +204,7 @@ class Paceline(ByCost):
                 pool=self._pools[job.worker],
                 worker=str(job.worker),
                 workload=request.believed.workload,
+                template=request.template,
                 believed=band_shares(request.believed.copy_ratio),
                 k=job.k,
                 prompt_chars=request.num_prompt_tokens * CHARS_PER_TOKEN,

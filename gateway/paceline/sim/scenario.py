@@ -78,8 +78,10 @@ class Scenario:
     `shares` are shares of output tokens. `mean_output_tokens` scales the lengths of the table of
     requests, `max_tokens` cuts them. Requests come for `duration_s`, the first `warm_up` of which
     is not judged; `drain_s` later whatever is not finished counts as failed. `follow_ups` is the
-    share of requests that continue a conversation. `label_pools` is where label routing sends
-    each class.
+    share of requests that continue a conversation. `templated` is the share of conversations held
+    with an application that does one class of work, of which there are `applications` for each; the
+    others come from frontends for everything, whose template says nothing. `label_pools` is where
+    label routing sends each class.
     """
 
     name: str
@@ -91,6 +93,8 @@ class Scenario:
     )
     max_tokens: int = 2048
     follow_ups: float = 0.5
+    templated: float = 0.5
+    applications: int = 3
     arrivals: Arrivals = Arrivals()
     duration_s: float = 300.0
     warm_up: float = 0.15

@@ -24,6 +24,8 @@ from paceline.sim.scenario import Arrivals, Rhythm, Scenario
 
 COPIES_NOTHING = 0.05
 """The copy ratio of a workload that has stopped copying."""
+GENERAL = 1
+"""The template of frontends for everything; those of applications are numbered after it."""
 _CLASSES = {"c": Workload.CODE, "h": Workload.CHAT, "e": Workload.EDIT}
 _OPEN_CONVERSATIONS = 64  # of each class that a follow-up may belong to
 
@@ -41,8 +43,9 @@ class ClassifiedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request to simulate. Lucks and draws are standard normal: how well a head and a lookup do
-    on it, and how its number of passes comes out."""
+    """A request to simulate. `template` is what requests of one application have in common. Lucks
+    and draws are standard normal: how well a head and a lookup do on it, and how its number of
+    passes comes out."""
 
     index: int
     arrival_s: float
@@ -52,6 +55,7 @@ class Request:
     num_prompt_tokens: int
     num_output_tokens: int
     conversation: str
+    template: int
     head_luck: float
     lookup_luck: float
     passes_draw: float
@@ -146,7 +150,7 @@ def requests(scenario: Scenario, rate_per_s: float, seed: int) -> list[Request]:
     rng = random.Random(f"arrivals {seed}")
     times = arrival_times(scenario.arrivals, rate_per_s, scenario.duration_s, rng)
     rng = random.Random(f"requests {seed}")
-    conversations = {one: deque[str](maxlen=_OPEN_CONVERSATIONS) for one in classes}
+    open_ones = {one: deque[tuple[str, int]](maxlen=_OPEN_CONVERSATIONS) for one in classes}
     found = []
     for index, arrival_s in enumerate(times):
         workload = rng.choices(classes, cum_weights=weights)[0]
@@ -154,6 +158,7 @@ def requests(scenario: Scenario, rate_per_s: float, seed: int) -> list[Request]:
         copy_ratio = one.row.copy_ratio
         if arrival_s >= stops.get(workload, arrival_s + 1.0):
             copy_ratio = min(copy_ratio, COPIES_NOTHING)
+        conversation, template = _conversation(index, workload, open_ones, scenario, rng)
         found.append(
             Request(
                 index=index,
@@ -163,7 +168,8 @@ def requests(scenario: Scenario, rate_per_s: float, seed: int) -> list[Request]:
                 copy_ratio=copy_ratio,
                 num_prompt_tokens=one.num_prompt_tokens,
                 num_output_tokens=one.num_output_tokens,
-                conversation=_conversation(index, conversations[workload], scenario, rng),
+                conversation=conversation,
+                template=template,
                 head_luck=rng.gauss(0.0, 1.0),
                 lookup_luck=rng.gauss(0.0, 1.0),
                 passes_draw=rng.gauss(0.0, 1.0),
@@ -172,9 +178,20 @@ def requests(scenario: Scenario, rate_per_s: float, seed: int) -> list[Request]:
     return found
 
 
-def _conversation(index: int, recent: deque[str], scenario: Scenario, rng: random.Random) -> str:
-    """An earlier conversation of the same class, or a new one."""
+def _conversation(
+    index: int,
+    workload: Workload,
+    open_ones: Mapping[Workload, deque[tuple[str, int]]],
+    scenario: Scenario,
+    rng: random.Random,
+) -> tuple[str, int]:
+    """An earlier conversation of the same class, or a new one; and the template it is held with."""
+    recent = open_ones[workload]
     if recent and rng.random() < scenario.follow_ups:
         return recent[rng.randrange(len(recent))]
-    recent.append(f"c{index}")
+    template = GENERAL
+    if rng.random() < scenario.templated:
+        first = GENERAL + 1 + list(Workload).index(workload) * scenario.applications
+        template = first + rng.randrange(scenario.applications)
+    recent.append((f"c{index}", template))
     return recent[-1]
