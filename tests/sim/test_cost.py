@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from paceline.core.cost import (
     DraftCosts,
     PassCosts,
@@ -15,6 +14,7 @@ from paceline.core.cost import (
     speedup,
     tokens_per_pass,
 )
+
 from paceline.sim.cost import (
     arithmetic_intensity,
     head_params,
