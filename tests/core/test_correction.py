@@ -141,7 +141,10 @@ def test_what_a_worker_counts_gives_its_tokens_per_pass():
     """21 tokens: one from prefill, 12 accepted, so 8 passes of decode; 5 of them drafted."""
     report = SpeculationReport(num_spec_steps=5, num_draft_tokens=20, num_accepted_draft_tokens=12)
     assert observed_tokens_per_pass(21, report) == 2.5
-    assert observed_tokens_per_pass(13, report) is None
+    assert observed_tokens_per_pass(17, report) == 1 + 12 / 5  # the last pass ran over the end
+    nothing = SpeculationReport(num_spec_steps=0, num_draft_tokens=0, num_accepted_draft_tokens=0)
+    assert observed_tokens_per_pass(1, nothing) is None
+    assert observed_tokens_per_pass(9, nothing) == 1.0
 
 
 @given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=8), st.floats(0.02, 0.98))

@@ -34,10 +34,12 @@ BIN_PRIOR_PASSES = 100.0
 def observed_tokens_per_pass(num_output_tokens: int, report: SpeculationReport) -> float | None:
     """Over all passes of decode, drafted or not, from a worker's own counts; None without a pass.
 
-    Prefill yields one token and each later pass one more than it accepts, so that the passes need
-    not be counted: a report counts only those that drafted.
+    A report counts only passes that drafted. But prefill yields one token and each later pass one
+    more than it accepts, which tells how many there were; unless the last ran over the answer's
+    end, and so there are at least those that drafted.
     """
-    passes = num_output_tokens - 1 - report.num_accepted_draft_tokens
+    undrafted_too = num_output_tokens - 1 - report.num_accepted_draft_tokens
+    passes = max(undrafted_too, report.num_spec_steps)
     return 1.0 + report.num_accepted_draft_tokens / passes if passes > 0 else None
 
 
