@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from paceline.bench.replay import POOLS, hard_texts, table, usual_lesson
-from paceline.core.lessons import TEXT_BYTES, study
+from paceline.bench.replay import POOLS, hard_texts, table, usual_exchange
+from paceline.core.replayable import TEXT_BYTES, study
 
 
 def test_hard_texts_are_of_the_greatest_size():
@@ -16,8 +16,8 @@ def test_hard_texts_are_of_the_greatest_size():
     )
 
 
-def test_the_usual_lesson_teaches_about_every_pool():
-    replayed = study(usual_lesson())
+def test_the_usual_exchange_teaches_about_every_pool():
+    replayed = study(usual_exchange())
     assert replayed is not None
     assert not replayed.loops
     assert replayed.is_whole

@@ -11,8 +11,8 @@ import pytest
 from paceline.core.acceptance import SpeculationReport
 from paceline.core.correction import observed_tokens_per_pass
 from paceline.core.dialects import outcome
-from paceline.core.lessons import Lesson, Replayed, study
 from paceline.core.output_text import output_text
+from paceline.core.replayable import Replayable, Replayed, study
 from paceline.core.types import Endpoint, Speculation, Workload
 from paceline.sim.library import passages
 from paceline.testing.sim_worker import SimWorkerOptions, running_sim_worker
@@ -42,12 +42,12 @@ def asking(endpoint: Endpoint, text: str) -> tuple[str, dict[str, Any]]:
 
 async def answered(
     http: httpx.AsyncClient, endpoint: Endpoint, text: str, *, is_stream: bool
-) -> Lesson:
+) -> Replayable:
     path, body = asking(endpoint, text)
     request = orjson.dumps({"model": "m", "stream": is_stream, **body})
     response = await http.post(path, content=request, headers={"content-type": "application/json"})
     assert response.status_code == 200
-    return Lesson(
+    return Replayable(
         endpoint=endpoint,
         request=request,
         answer=response.content,
@@ -87,8 +87,8 @@ async def test_a_replay_tells_what_a_worker_counted():
     ):
         edit = await answered(http, Endpoint.CHAT_COMPLETIONS, EDIT, is_stream=False)
         chat = await answered(http, Endpoint.CHAT_COMPLETIONS, CHAT, is_stream=False)
-    for lesson, is_copied in ((edit, True), (chat, False)):
-        replayed, (num_tokens, report) = study(lesson), counted(lesson)
+    for exchange, is_copied in ((edit, True), (chat, False)):
+        replayed, (num_tokens, report) = study(exchange), counted(exchange)
         assert replayed is not None
         assert replayed.is_whole
         assert ((replayed.copy_ratio or 0.0) > 0.6) is is_copied
@@ -98,8 +98,8 @@ async def test_a_replay_tells_what_a_worker_counted():
         assert (per_pass(replayed) > 2.0) is (observed > 2.0) is is_copied
 
 
-def counted(lesson: Lesson) -> tuple[int, SpeculationReport]:
-    said = outcome(orjson.loads(lesson.answer))
+def counted(exchange: Replayable) -> tuple[int, SpeculationReport]:
+    said = outcome(orjson.loads(exchange.answer))
     assert said.num_output_tokens is not None
     assert said.report is not None
     return said.num_output_tokens, said.report

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from paceline.core.cost import (
     DraftCosts,
     PassCosts,
@@ -14,7 +15,6 @@ from paceline.core.cost import (
     speedup,
     tokens_per_pass,
 )
-
 from paceline.sim.cost import (
     arithmetic_intensity,
     head_params,

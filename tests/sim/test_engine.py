@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paceline.core.cost import DraftCosts, PassCosts
 
+from paceline.core.cost import DraftCosts, PassCosts
 from paceline.core.draft import Drafter
 from paceline.core.lookup import NgramDrafter
 from paceline.sim.cost import pass_costs

@@ -17,9 +17,9 @@ from typing import Any
 import orjson
 
 from paceline.bench import results
-from paceline.core.lessons import TEXT_BYTES, Lesson, Replayed, study
 from paceline.core.repeats import copy_ratio, loops
 from paceline.core.replay import replay
+from paceline.core.replayable import TEXT_BYTES, Replayable, Replayed, study
 from paceline.core.types import Endpoint, Speculation, Workload
 from paceline.core.word_tokens import word_tokens
 from paceline.edge.teacher import Teacher
@@ -36,7 +36,7 @@ POOLS = {"ngram": NGRAM, "suffix": SUFFIX}
 CHAT_TOKENS = 500
 TEACHING_S = 20.0
 MAX_SHARE = 0.06
-"""Of a core, over `TEACHING_S`: the share allowed is 0.05, and a lesson begun is finished."""
+"""Of a core, over `TEACHING_S`: the share allowed is 0.05, and an exchange begun is finished."""
 MAX_SECONDS = 60.0
 """For one text of the greatest size by one method."""
 
@@ -56,13 +56,13 @@ def hard_texts(rng: random.Random) -> Iterator[tuple[str, str, str]]:
     yield "runs that break off", "".join(runs)[:half], "".join(reversed(runs))[:half]
 
 
-def usual_lesson() -> Lesson:
+def usual_exchange() -> Replayable:
     """A streamed chat that changes a program it was given, with vLLM's framing of events."""
     program = passages(Workload.CODE)[0].body
     prompt = f"Rename the functions and return the whole file.\n\n{program}"
     body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": prompt}]}
     words = (program.replace("first", "earliest") * 9).split(" ")[:CHAT_TOKENS]
-    return Lesson(
+    return Replayable(
         endpoint=Endpoint.CHAT_COMPLETIONS,
         request=orjson.dumps(body),
         answer=b"".join([*(delta(f"{word} ") for word in words), DONE]),
@@ -90,15 +90,15 @@ def hard_rows() -> list[dict[str, Any]]:
 
 
 async def share_of_a_core() -> tuple[float, int, float]:
-    """The child's CPU share while more is offered than it can study, lessons taught, and the
+    """The child's CPU share while more is offered than it can study, exchanges taught, and the
     longest time that the loop was late, in seconds."""
     taught: list[Replayed] = []
     teacher: Teacher[None] = Teacher(lambda _, replayed: taught.append(replayed))
     running = asyncio.create_task(teacher.run())
-    lesson, late_s = usual_lesson(), 0.0
+    exchange, late_s = usual_exchange(), 0.0
     begun_s = time.monotonic()
     while time.monotonic() - begun_s < TEACHING_S:
-        teacher.offer(lesson, None)
+        teacher.offer(exchange, None)
         due_s = time.monotonic() + 0.005
         await asyncio.sleep(0.005)
         late_s = max(late_s, time.monotonic() - due_s)
@@ -126,7 +126,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def main() -> int:
     """Print the figures, write bench-results/replay.json; 1 if a bound does not hold."""
-    rows, usual = hard_rows(), usual_lesson()
+    rows, usual = hard_rows(), usual_exchange()
     usual_s = min(cpu_s(study, usual) for _ in range(5))
     share, num_taught, late_s = asyncio.run(share_of_a_core())
     page = (
@@ -134,7 +134,7 @@ def main() -> int:
         f"a streamed chat of {CHAT_TOKENS} words in {len(usual.answer)} bytes, by both: "
         f"{1000 * usual_s:.1f} ms\n"
         f"a teacher offered 200 of them a second: {100 * share:.1f} % of a core, "
-        f"{num_taught / TEACHING_S:.1f} lessons/s; the loop at most {1000 * late_s:.1f} ms late\n"
+        f"{num_taught / TEACHING_S:.1f} exchanges/s; the loop at most {1000 * late_s:.1f} ms late\n"
     )
     slowest_s = max(row[f"{method}_s"] for row in rows for method in POOLS)
     figures = {"slowest_s": slowest_s, "usual_s": usual_s, "share": share, "late_s": late_s}

@@ -2,11 +2,11 @@
 
 The gateway's own loop only keeps references to the bytes of an exchange and hands them over a pipe.
 The child (`teacher_child`) reads and replays them. It may use `share` of one core: it says what CPU
-time each lesson took, and gets the next no sooner than that allows. Meanwhile lessons wait in a
+time each exchange took, and gets the next no sooner than that allows. Meanwhile exchanges wait in a
 short queue, and when that is full requests are not kept at all: that is how busy gateways sample.
 
 Nothing depends on it. A child that dies is started again after a growing pause, one that does not
-answer is killed, and the lesson it had is dropped. It ends with the gateway.
+answer is killed, and the exchange it had is dropped. It ends with the gateway.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from paceline.core.lessons import Lesson, Replayed, frame_of
+from paceline.core.replayable import Replayable, Replayed, frame_of
 from paceline.edge.teacher_child import LENGTH
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,8 @@ class Kept:
 class TeacherLimits:
     """`sample` of the requests are kept, at most `max_kept` at a time; at most `max_queued` wait.
     A child that has not answered after `hang_s` hangs. The pause before a new one is the first of
-    `pauses_s` and doubles up to the second; it is the first again after a lesson that went well."""
+    `pauses_s` and doubles up to the second; after an exchange that went well it is the first again.
+    """
 
     share: float = 0.05
     sample: float = 1.0
@@ -110,7 +111,7 @@ class Teacher(Generic[Key]):
         now_s: Callable[[], float] = time.monotonic,
         command: Sequence[str] = CHILD,
     ) -> None:
-        """`on_replayed` is called on the loop, with the key that came with the lesson."""
+        """`on_replayed` is called on the loop, with the key that came with the exchange."""
         self.counts = TeacherCounts()
         self.child_pid: int | None = None
         self._on_replayed = on_replayed
@@ -119,7 +120,7 @@ class Teacher(Generic[Key]):
         self._now_s = now_s
         self._command = tuple(command)
         self._kept: weakref.WeakSet[Kept] = weakref.WeakSet()
-        self._queue: deque[tuple[Lesson, Key]] = deque()
+        self._queue: deque[tuple[Replayable, Key]] = deque()
         self._is_offered = asyncio.Event()
         self._free_s = 0.0  # when the share of the core is had again
         self._pause_s = self._limits.pauses_s[0]
@@ -138,13 +139,13 @@ class Teacher(Generic[Key]):
         self._kept.add(kept)
         return kept
 
-    def offer(self, lesson: Lesson, key: Key) -> bool:
-        """Takes a lesson if there is room for it; never waits."""
-        if len(lesson.request) > REQUEST_BYTES or (lesson.is_cut and not lesson.is_stream):
+    def offer(self, exchange: Replayable, key: Key) -> bool:
+        """Takes an exchange if there is room for it; never waits."""
+        if len(exchange.request) > REQUEST_BYTES or (exchange.is_cut and not exchange.is_stream):
             return self._drop("size")
         if len(self._queue) >= self._limits.max_queued:
             return self._drop("queue")
-        self._queue.append((lesson, key))
+        self._queue.append((exchange, key))
         self._is_offered.set()
         return True
 
@@ -154,13 +155,13 @@ class Teacher(Generic[Key]):
 
     @property
     def wait_s(self) -> float:
-        """How long the next lesson must wait for the child's share of the core."""
+        """How long the next exchange must wait for the child's share of the core."""
         return max(0.0, self._free_s - self._now_s())
 
     # -- its loop --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until it is cancelled. The first child starts with the first lesson."""
+        """Until it is cancelled. The first child starts with the first exchange."""
         while True:
             await self._offered()
             try:
@@ -180,17 +181,17 @@ class Teacher(Generic[Key]):
             await self._is_offered.wait()
 
     async def _teach(self, child: Process) -> None:
-        """One lesson after the other. Raises _ChildFailed."""
+        """One exchange after the other. Raises _ChildFailed."""
         cpu_before_s = 0.0
         while True:
             await self._offered()
             await asyncio.sleep(self.wait_s)
             if child.returncode is not None:
                 raise _ChildFailed("it has ended")
-            lesson, key = self._queue.popleft()
+            exchange, key = self._queue.popleft()
             begun_s = self._now_s()
             try:
-                said = await self._asked(child, lesson)
+                said = await self._asked(child, exchange)
                 cpu_s = float(said["cpu_s"]) - cpu_before_s
                 replayed = said["replayed"] and Replayed.of(said["replayed"])
             except Exception as failure:
@@ -212,12 +213,12 @@ class Teacher(Generic[Key]):
         except Exception:
             log.exception("a replay was not learned from")
 
-    async def _asked(self, child: Process, lesson: Lesson) -> Any:
+    async def _asked(self, child: Process, exchange: Replayable) -> Any:
         """The child's reply. Raises TimeoutError, OSError, EOFError, ValueError."""
         assert child.stdin is not None
         assert child.stdout is not None
         async with asyncio.timeout(self._limits.hang_s):
-            for part in frame_of(lesson):
+            for part in frame_of(exchange):
                 for start in range(0, len(part), WRITE_BYTES):
                     child.stdin.write(part[start : start + WRITE_BYTES])
                     await child.stdin.drain()
@@ -245,12 +246,19 @@ async def _child(command: Sequence[str]) -> AsyncIterator[Process]:
     try:
         yield await asyncio.shield(starting)  # cancelled half-way it would be left behind
     finally:
-        with contextlib.suppress(OSError):
-            await _ended(await starting)
+        ending = asyncio.ensure_future(_end(starting))
+        try:
+            await asyncio.shield(ending)
+        finally:
+            await ending  # cancelled or not, nothing of it is left behind
 
 
-async def _ended(child: Process) -> None:
+async def _end(starting: asyncio.Future[Process]) -> None:
     """Kills it, and waits for its end and that of its pipes: the loop may be closed after it."""
+    try:
+        child = await starting
+    except OSError:
+        return
     assert child.stdin is not None
     assert child.stdout is not None
     with contextlib.suppress(ProcessLookupError):

@@ -1,8 +1,8 @@
-"""The replay teacher's own process: lessons in by stdin, what they taught out by stdout.
+"""The replay teacher's own process: exchanges in by stdin, what they taught out by stdout.
 
-At the lowest priority, one lesson at a time, until stdin ends, as it does when the gateway is gone.
+At the lowest priority, one exchange at a time, until stdin ends, as it does when the gateway has.
 Texts are in its memory while it looks at them and nowhere else: it writes no file, its memory is
-never dumped, and of a lesson that fails only the kind of error is told.
+never dumped, and of an exchange that fails only the kind of error is told.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 
 import orjson
 
-from paceline.core.lessons import read_lesson, study
+from paceline.core.replayable import read_replayable, study
 
 LENGTH = struct.Struct(">I")
 """Of the JSON of a reply, which follows it."""
 MEMORY_BYTES = 2**30
-"""Of addresses. A lesson of the greatest size takes about 150 MB; one that wants more fails."""
+"""Of addresses. An exchange of the greatest size takes about 150 MB; one that wants more fails."""
 
 
 def main() -> None:
@@ -35,15 +35,15 @@ def main() -> None:
 
 
 def serve(read: Callable[[int], bytes], write: Callable[[bytes], object]) -> None:
-    """Answers lessons until there are no more."""
-    while (lesson := read_lesson(read)) is not None:
+    """Answers exchanges until there are no more."""
+    while (exchange := read_replayable(read)) is not None:
         said: dict[str, Any] = {"replayed": None, "error": None}
         try:
-            replayed = study(lesson)
+            replayed = study(exchange)
             said["replayed"] = replayed and replayed.as_json()
         except Exception as error:  # whatever a text does, the next one is looked at
             said["error"] = type(error).__name__
-        del lesson
+        del exchange
         said["cpu_s"] = time.process_time()  # since the start, the start itself included
         reply = orjson.dumps(said)
         write(LENGTH.pack(len(reply)) + reply)

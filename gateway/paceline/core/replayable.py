@@ -1,7 +1,7 @@
-"""A finished exchange as a lesson for the replay teacher, what it taught, and both as frames.
+"""A finished exchange to be replayed, what it taught, and both as bytes for a pipe.
 
-A lesson is kept as the bytes that went by; nothing of it is read before the teacher's own process
-does (`study`). What that gives back holds counts alone, no text.
+It is kept as the bytes that went by; nothing of it is read before the teacher's own process does
+(`study`). What that gives back holds counts alone, no text.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from paceline.core.word_tokens import cut_to_share, word_tokens
 
 TEXT_BYTES = 256 * 2**10
 """Of the texts of prompt and output together; of longer ones both ends are looked at."""
-_LENGTHS = struct.Struct(">III")  # of what is said about a lesson, its request, its answer
+_LENGTHS = struct.Struct(">III")  # of what is said about an exchange, its request, its answer
 _OPTIONS = ("prompt_lookup_", "suffix_decoding_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class Replayable:
     """`request` is the client's body, `answer` the worker's: JSON, or as many of a stream's bytes
     as were kept (`is_cut` if there were more). `lookups` are the pools to replay, by name; those
     whose method is no lookup are passed over."""
@@ -71,10 +71,10 @@ class Replayed:
         return cls(**{**said, "lookups": lookups})
 
 
-def study(lesson: Lesson) -> Replayed | None:
+def study(exchange: Replayable) -> Replayed | None:
     """What it teaches; None where prompt or output cannot be read as text."""
-    asked = prompt_text(lesson.endpoint, mapping(json_or_none(lesson.request)))
-    answered = output_text(lesson.endpoint, lesson.answer, is_stream=lesson.is_stream)
+    asked = prompt_text(exchange.endpoint, mapping(json_or_none(exchange.request)))
+    answered = output_text(exchange.endpoint, exchange.answer, is_stream=exchange.is_stream)
     if asked is None or answered is None:
         return None
     prompt_part, output_part = cut_to_share(asked, answered, TEXT_BYTES)
@@ -85,8 +85,8 @@ def study(lesson: Lesson) -> Replayed | None:
         num_output_tokens=len(output),
         copy_ratio=copy_ratio(prompt, output),
         loops=does_loop,
-        is_whole=not lesson.is_cut and (prompt_part, output_part) == (asked, answered),
-        lookups={} if does_loop else _replays(lesson.lookups, prompt, output),
+        is_whole=not exchange.is_cut and (prompt_part, output_part) == (asked, answered),
+        lookups={} if does_loop else _replays(exchange.lookups, prompt, output),
     )
 
 
@@ -97,18 +97,18 @@ def _replays(
     return {pool: replayed for pool, replayed in replays.items() if replayed is not None}
 
 
-def frame_of(lesson: Lesson) -> tuple[bytes, bytes, bytes]:
-    """The bytes of a lesson, in three parts so that the texts are not copied."""
+def frame_of(exchange: Replayable) -> tuple[bytes, bytes, bytes]:
+    """The bytes of an exchange, in three parts so that the texts are not copied."""
     about = orjson.dumps(
         {
-            "endpoint": lesson.endpoint,
-            "is_stream": lesson.is_stream,
-            "is_cut": lesson.is_cut,
-            "lookups": {pool: _lookup(how) for pool, how in lesson.lookups.items()},
+            "endpoint": exchange.endpoint,
+            "is_stream": exchange.is_stream,
+            "is_cut": exchange.is_cut,
+            "lookups": {pool: _lookup(how) for pool, how in exchange.lookups.items()},
         }
     )
-    lengths = _LENGTHS.pack(len(about), len(lesson.request), len(lesson.answer))
-    return lengths + about, lesson.request, lesson.answer
+    lengths = _LENGTHS.pack(len(about), len(exchange.request), len(exchange.answer))
+    return lengths + about, exchange.request, exchange.answer
 
 
 def _lookup(how: Speculation) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def _lookup(how: Speculation) -> dict[str, Any]:
     }
 
 
-def read_lesson(read: Callable[[int], bytes]) -> Lesson | None:
-    """The next lesson of a stream whose `read(n)` gives n bytes, less at its end; None there."""
+def read_replayable(read: Callable[[int], bytes]) -> Replayable | None:
+    """The next exchange of a stream whose `read(n)` gives n bytes, less at its end; None there."""
     lengths = read(_LENGTHS.size)
     if len(lengths) < _LENGTHS.size:
         return None
@@ -130,7 +130,7 @@ def read_lesson(read: Callable[[int], bytes]) -> Lesson | None:
         return None
     about = orjson.loads(parts[0])
     lookups = {pool: Speculation(**how) for pool, how in about["lookups"].items()}
-    return Lesson(
+    return Replayable(
         endpoint=Endpoint(about["endpoint"]),
         request=parts[1],
         answer=parts[2],

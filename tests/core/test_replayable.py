@@ -8,9 +8,16 @@ from typing import Any
 
 import orjson
 
-from paceline.core.lessons import TEXT_BYTES, Lesson, Replayed, frame_of, read_lesson, study
 from paceline.core.repeats import LOOP_TOKENS
 from paceline.core.replay import replay_ngram, replay_suffix
+from paceline.core.replayable import (
+    TEXT_BYTES,
+    Replayable,
+    Replayed,
+    frame_of,
+    read_replayable,
+    study,
+)
 from paceline.core.types import Endpoint, Speculation
 from paceline.core.word_tokens import word_tokens
 from paceline.testing.scripted import DONE, delta
@@ -28,7 +35,7 @@ POOLS = {
 TEXT = "def add(a, b):\n    return a + b\n\ndef sub(a, b):\n    return a - b\n"
 
 
-def lesson(asked: str, answered: str, /, **more: Any) -> Lesson:
+def exchange(asked: str, answered: str, /, **more: Any) -> Replayable:
     body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": asked}]}
     stream = b"".join([*map(delta, answered), DONE])
     given = {
@@ -38,11 +45,11 @@ def lesson(asked: str, answered: str, /, **more: Any) -> Lesson:
         "is_stream": True,
         "lookups": POOLS,
     }
-    return Lesson(**{**given, **more})
+    return Replayable(**{**given, **more})
 
 
-def test_a_lesson_tells_of_every_pool_that_looks_up():
-    replayed = study(lesson(f"Return this:\n{TEXT}", TEXT))
+def test_an_exchange_tells_of_every_pool_that_looks_up():
+    replayed = study(exchange(f"Return this:\n{TEXT}", TEXT))
     prompt, output = word_tokens(f"Return this:\n{TEXT}"), word_tokens(TEXT)
     assert replayed == Replayed(
         num_prompt_tokens=len(prompt),
@@ -58,7 +65,7 @@ def test_a_lesson_tells_of_every_pool_that_looks_up():
 
 
 def test_a_loop_is_told_apart_and_not_replayed():
-    replayed = study(lesson("Go on.", "on and on " * LOOP_TOKENS))
+    replayed = study(exchange("Go on.", "on and on " * LOOP_TOKENS))
     assert replayed is not None
     assert replayed.loops
     assert replayed.lookups == {}
@@ -66,24 +73,24 @@ def test_a_loop_is_told_apart_and_not_replayed():
 
 
 def test_what_was_cut_is_said_to_be():
-    cut = study(lesson(TEXT, TEXT, is_cut=True))
+    cut = study(exchange(TEXT, TEXT, is_cut=True))
     assert cut is not None
     assert not cut.is_whole
-    long = study(lesson("some words and more " * (TEXT_BYTES // 10), TEXT))
+    long = study(exchange("some words and more " * (TEXT_BYTES // 10), TEXT))
     assert long is not None
     assert not long.is_whole
     assert long.num_prompt_tokens < TEXT_BYTES // 4
     assert long.num_output_tokens == len(word_tokens(TEXT))
 
 
-def test_without_text_there_is_no_lesson():
-    assert study(lesson(TEXT, "")) is None
-    assert study(lesson("", TEXT)) is None
-    assert study(lesson(TEXT, TEXT, request=b"no JSON")) is None
+def test_without_text_there_is_no_exchange():
+    assert study(exchange(TEXT, "")) is None
+    assert study(exchange("", TEXT)) is None
+    assert study(exchange(TEXT, TEXT, request=b"no JSON")) is None
 
 
 def test_what_was_taught_holds_no_text_and_survives_json():
-    replayed = study(lesson("What is the password? xyzzy", "plugh it is xyzzy plugh"))
+    replayed = study(exchange("What is the password? xyzzy", "plugh it is xyzzy plugh"))
     assert replayed is not None
     said = json.dumps(replayed.as_json())
     assert "xyzzy" not in said
@@ -91,17 +98,21 @@ def test_what_was_taught_holds_no_text_and_survives_json():
     assert Replayed.of(json.loads(said)) == replayed
 
 
-def test_lessons_come_out_of_a_pipe_as_they_went_in():
-    lessons = [lesson("a", "b"), lesson("", "", answer=b"", is_cut=True), lesson(TEXT, TEXT)]
-    piped = b"".join(part for one in lessons for part in frame_of(one))
+def test_exchanges_come_out_of_a_pipe_as_they_went_in():
+    exchanges = [
+        exchange("a", "b"),
+        exchange("", "", answer=b"", is_cut=True),
+        exchange(TEXT, TEXT),
+    ]
+    piped = b"".join(part for one in exchanges for part in frame_of(one))
     read = io.BytesIO(piped).read
-    again = [read_lesson(read) for _ in range(4)]
+    again = [read_replayable(read) for _ in range(4)]
     assert again[3] is None
-    for one, other in zip(lessons, again, strict=False):
+    for one, other in zip(exchanges, again, strict=False):
         assert other is not None
         assert (one.request, one.answer, one.is_cut) == (other.request, other.answer, other.is_cut)
         assert study(one) == study(other)
     for end in range(len(piped)):
         reading = io.BytesIO(piped[:end]).read
-        while read_lesson(reading) is not None:
+        while read_replayable(reading) is not None:
             pass
