@@ -8,7 +8,7 @@ NODE := tests/node
 NODE_READY := $(NODE)/node_modules/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-classify bench-control classify-training check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-replay bench-classify bench-control classify-training check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -65,6 +65,9 @@ bench-smoothing: $(READY)  ## how smooth the SDK makes streams, at which delay: 
 
 bench-leaks: $(READY)  ## 10,000 aborted and 10,000 whole streams: what a gateway keeps of them, half a minute
 	@$(BIN)/python -m paceline.bench.leaks $(ARGS)
+
+bench-replay: $(READY)  ## what replaying answers costs, on hard texts and on usual ones, a minute
+	@$(BIN)/python -m paceline.bench.replay
 
 bench-classify: $(READY) $(VENV)/.bench  ## how right the classifier is on sources it has not seen, and how fast
 	@$(BIN)/python -m paceline.bench.classify

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import sqlite3
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 
 from harness import NGRAM, Served, eventually, gateway, pool
-from paceline.core.types import Speculation
+from paceline.core.types import Speculation, Workload
+from paceline.edge.replays import KEEP_EVERY_S
 from paceline.errors import ConfigurationError
 from paceline.settings import Learning, Log, Mode
 from paceline.testing.scripted import ScriptedWorker, response
@@ -28,7 +30,10 @@ CHAT = "Why is the sky blue? Explain it to a child."
 ANSWER = b'{"choices": [{"index": 0, "message": {"content": "hello"}}]}'
 HEAD = Speculation(method="eagle3", num_speculative_tokens=3)
 LOOKUP = parse_speculation('{"method":"ngram","num_speculative_tokens":5}')
-ADAPTIVE: dict[str, Any] = {"mode": Mode.ADAPTIVE, "learning": Learning(exploration=0.0)}
+ADAPTIVE: dict[str, Any] = {
+    "mode": Mode.ADAPTIVE,
+    "learning": Learning(exploration=0.0, replay=False),
+}
 
 
 @contextlib.asynccontextmanager
@@ -180,7 +185,7 @@ async def test_a_conversation_stays_where_it_is_and_others_spread():
 
 async def test_what_was_learned_is_there_after_a_restart(tmp_path: Path):
     state = tmp_path / "paceline.db"
-    learning = Learning(state=state, exploration=0.0)
+    learning = Learning(state=state, exploration=0.0, replay=False)
     async with fleet(learning=learning) as g:
         for _ in range(6):
             await g.chat(EDIT, max_tokens=120)
@@ -259,3 +264,27 @@ async def test_counters_return_to_zero_when_clients_leave():
         learner.take_in()
     assert [snapshot.drafting for snapshot in snapshots] == [0.0, 0.0]
     assert learner.beliefs["m"].num_observed == 0
+
+
+async def test_an_answer_is_studied_and_teaches_the_lookup_pool_that_did_not_write_it():
+    """Plain workers say nothing of drafts; their texts do."""
+    said = {
+        "choices": [{"index": 0, "message": {"content": TEXT}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 90, "completion_tokens": 80},
+    }
+    async with contextlib.AsyncExitStack() as stack:
+        scripted = ScriptedWorker([response(json.dumps(said).encode())])
+        plain = await stack.enter_async_context(scripted.running())
+        pools = pool("ngram", "http://127.0.0.1:1", speculation=NGRAM), pool("plain", plain.url)
+        learning = Learning(exploration=0.0)
+        g = await stack.enter_async_context(gateway(*pools, mode=Mode.STATIC, learning=learning))
+        beliefs = g.running.gateway.learner.beliefs["m"]
+        before = beliefs.tokens_per_pass("ngram", Workload.EDIT)[5]
+        for turn in range(4):
+            await g.chat(EDIT)
+            await eventually(lambda turn=turn: beliefs.num_observed > turn, within_s=20)
+            await asyncio.sleep(KEEP_EVERY_S)  # as often as one is looked at
+        after = beliefs.tokens_per_pass("ngram", Workload.EDIT)[5]
+        metrics = await g.metrics()
+    assert after > before
+    assert metrics["paceline_replayed_answers_total"] >= 2

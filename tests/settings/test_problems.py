@@ -96,10 +96,9 @@ def test_a_wrong_value_is_shown_with_what_would_be_right(section: str, problem: 
 @pytest.mark.parametrize(
     ("section", "known"),
     [
-        ("learning: {reply: true}", "state, half_life_s, exploration"),
+        ("limits: {rmp: 60}", "body_bytes"),
         ("log: {contents: true}", "decisions"),
         ("admin: {writeable: true}", "host, port, key"),
-        ("limits: {rmp: 60}", "body_bytes"),
         ("routing: {shadw: true}", "mode, rules, tests"),
         ("routing: {rules: [{then: {pool: plain, priorty: 1}}]}", "pool, prefer, forbid, weight"),
     ],

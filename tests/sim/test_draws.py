@@ -9,8 +9,8 @@ from statistics import fmean
 
 import pytest
 
+from paceline.core.draft import Draft, Drafter
 from paceline.core.types import Speculation, Workload
-from paceline.sim.draft import Draft, Drafter
 from paceline.sim.drafter import HEADS, drafter_for
 from paceline.sim.draws import HeadDrafter, TwoStateDrafter, persistence
 from paceline.sim.survivals import NGRAM_AUTOCORRELATION, iid_tokens_per_pass, survivals

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.cost import DraftCosts, PassCosts
+from paceline.core.draft import Drafter
+from paceline.core.lookup import NgramDrafter
 from paceline.sim.cost import pass_costs
 from paceline.sim.counters import SpecCounts
-from paceline.sim.draft import Drafter
-from paceline.sim.drafter import NgramDrafter
 from paceline.sim.draws import HeadDrafter
 from paceline.sim.engine import Engine, run_out
 from paceline.sim.generation import Generation, Pass

@@ -38,7 +38,7 @@ async def adaptive(workers: Any, **more: Any) -> AsyncIterator[Served]:
     async with gateway(
         *pools,
         mode=Mode.ADAPTIVE,
-        learning=Learning(exploration=0.0),
+        learning=Learning(exploration=0.0, replay=False),
         upstream_name="smollm2",
         **more,
     ) as served:

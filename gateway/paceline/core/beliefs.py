@@ -20,7 +20,7 @@ that justifies incremental, sparse, and other variants", 1998).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp
 from operator import mul
@@ -141,6 +141,7 @@ class Beliefs:
     _prompt: Mean = field(default_factory=lambda: Mean(500.0))
     _chars_per_token: Mean = field(default_factory=lambda: Mean(CHARS_PER_TOKEN))
     _typical: dict[Workload, Shares] = field(init=False)
+    _step_times: dict[tuple[str, str], StepTime] = field(default_factory=dict)  # until it changes
 
     def __post_init__(self) -> None:
         self._of_pool = {name: PoolBelief(how) for name, how in self.pools.items()}
@@ -181,7 +182,12 @@ class Beliefs:
         return self._of_pool[pool].fill.value
 
     def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime:
-        return self._of_pool[pool.name].step_time(worker.url, self._scale())
+        key = (pool.name, worker.url)
+        known = self._step_times.get(key)
+        if known is None:
+            known = self._of_pool[pool.name].step_time(worker.url, self._scale())
+            self._step_times[key] = known
+        return known
 
     # -- asked by operators ----------------------------------------------------------------------
 
@@ -250,6 +256,26 @@ class Beliefs:
             pool.changed(outcome.workload)
         self._observe_time(outcome, pool, passes)
 
+    def observe_replay(
+        self,
+        pool: str,
+        workload: Workload,
+        copy_ratio: float,
+        survivals: Sequence[float],
+        num_passes: int,
+        now_s: float,
+    ) -> None:
+        """Learns what a lookup pool would have made of a request that another pool served."""
+        believed = self._of_pool.get(pool)
+        if believed is None or num_passes < 1:
+            return
+        levels = (1.0, *survivals, 0.0)
+        accepted = [num_passes * (levels[i] - levels[i + 1]) for i in range(len(levels) - 1)]
+        believed.cells[workload, band_of(copy_ratio)].observe(
+            accepted, float(num_passes), now_s, half_life_s=self.half_life_s
+        )
+        believed.changed(workload)
+
     def _observe_sizes(self, outcome: Outcome) -> None:
         if outcome.prompt_tokens:
             self._prompt.observe(outcome.prompt_tokens)
@@ -303,6 +329,7 @@ class Beliefs:
             return
         seconds = outcome.decode_s / passes
         context = (outcome.prompt_tokens or 0) + 0.5 * (outcome.output_tokens or 0)
+        self._step_times.clear()
         pool.observe_time(outcome.worker, outcome.running, outcome.scheduled, context, seconds)
 
     @property
@@ -335,6 +362,7 @@ class Beliefs:
             self._shifts[workload].restore(**state["shifts"][workload.value])
             self._output[workload] = Mean(**state["output"][workload.value])
             self._typical[workload] = normalised(state["typical"][workload.value])
+        self._step_times.clear()
         self._prompt = Mean(**state["prompt"])
         self._chars_per_token = Mean(**state["chars_per_token"])
 

@@ -44,7 +44,7 @@ class SurvivalPosterior:
         return self._tried[0] if self._tried else 0.0
 
     def observe(
-        self, accepted: Sequence[int], num_passes: float, now_s: float, *,
+        self, accepted: Sequence[float], num_passes: float, now_s: float, *,
         half_life_s: float, weight: float = 1.0,
     ) -> None:  # fmt: skip
         """Adds a request: `accepted[i]` of its passes had i draft tokens accepted, and there were
@@ -53,14 +53,14 @@ class SurvivalPosterior:
         `weight` in [0, 1] is the probability that the request belongs here at all. Positions that
         `accepted` does not reach were not drafted, and stay unobserved.
         """
-        drafted = sum(accepted)
-        num_passes = max(num_passes, float(drafted))
+        drafted = float(sum(accepted))
+        num_passes = max(num_passes, drafted)
         if num_passes <= 0 or weight <= 0:
             return
         self._age(now_s, half_life_s)
         scale = weight * min(1.0, PASSES_PER_REQUEST / num_passes)
         reached = num_passes
-        holding = float(drafted)
+        holding = drafted
         for position in range(min(len(accepted) - 1, len(self._prior))):
             holding -= accepted[position]
             self._tried[position] += scale * reached

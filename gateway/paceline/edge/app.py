@@ -19,6 +19,7 @@ from paceline.edge.admin import create_admin_app
 from paceline.edge.data_plane import DataPlane
 from paceline.edge.decisions import Decisions
 from paceline.edge.learner import Learner
+from paceline.edge.learner_metrics import BeliefsCollector, ReplaysCollector
 from paceline.edge.scrape import watch
 from paceline.edge.telemetry import Telemetry
 from paceline.edge.workers import Fleet
@@ -47,7 +48,7 @@ class Gateway:
         loops = [asyncio.create_task(watch(worker, jitter)) for worker in workers]
         loops.append(asyncio.create_task(_watch_lag(self.telemetry, self.now_s)))
         if self.learner is not None:
-            loops.append(asyncio.create_task(self.learner.learn()))
+            loops += map(asyncio.create_task, self.learner.loops())
         try:
             yield
         finally:
@@ -79,7 +80,9 @@ def create_app(
             unix_s=unix_s,
             rng=random.Random(),
         )
-        telemetry.beliefs(learner.beliefs)
+        telemetry.register(BeliefsCollector(learner.beliefs))
+        if learner.replays is not None:
+            telemetry.register(ReplaysCollector(learner.replays))
     decisions = Decisions(settings.log.decisions)
     return Gateway(
         data_plane=DataPlane(settings, fleet, telemetry, learner, decisions, now_s, int(unix_s())),

@@ -34,6 +34,7 @@ _BOOL_OR_NULL = (bool, type(None))
 class Body:
     """`rewritten` gives the bytes for a worker that calls the model by the name that it is told."""
 
+    raw: bytes
     view: RequestView
     said: Mapping[str, Any]  # of a form, what we read of it
     content_type: bytes
@@ -83,7 +84,7 @@ def _json(raw: bytes, endpoint: Endpoint, hints: bool) -> Body:
             raw, said, model=model, add_usage=added.chunk, add_continuous_usage=added.members
         )
 
-    return Body(view_of(endpoint, said), said, JSON[1], added, rewritten)
+    return Body(raw, view_of(endpoint, said), said, JSON[1], added, rewritten)
 
 
 def _form(raw: bytes, content_type: bytes) -> Body:
@@ -94,7 +95,7 @@ def _form(raw: bytes, content_type: bytes) -> Body:
         return rewrite_form(raw, form, model=model)
 
     view = view_of(Endpoint.TRANSCRIPTIONS, said)
-    return Body(view, said, content_type, UsageAdded(), rewritten)
+    return Body(raw, view, said, content_type, UsageAdded(), rewritten)
 
 
 def _check_extent(raw: bytes) -> None:

@@ -15,11 +15,13 @@ from paceline.core.features import measure
 from paceline.core.hints import Hints
 from paceline.core.types import GENERATING, Decision
 from paceline.edge.bodies import Body
-from paceline.edge.learner import Learner, Lesson
+from paceline.edge.learner import Learner
+from paceline.edge.lessons import Lesson
 from paceline.edge.own_answers import model_named
 from paceline.edge.relay import Answer, Whole, check_status
 from paceline.edge.request import Request
 from paceline.edge.stream import Stream
+from paceline.edge.teacher import Kept
 from paceline.edge.telemetry import Telemetry
 from paceline.edge.upstream import Exchange
 from paceline.edge.wire import header, passed_down, passed_up, upstream_request_id
@@ -118,7 +120,8 @@ class Forwarder:
                 timeout_s=self._settings.timeouts.first_byte_s,
             )
             try:
-                relay = self._relay(request, body, exchange)
+                kept = None if lesson is None else lesson.kept
+                relay = self._relay(request, body, exchange, kept)
                 status = await relay.begin()
                 worker.answers(status)
                 if status in BACK_PRESSURE and others():
@@ -129,12 +132,15 @@ class Forwarder:
                 elif status < 500:
                     worker.succeeded()
                     if lesson is not None and self._learner is not None and status == 200:
-                        self._learner.ended(lesson, record)
+                        self._learner.ended(lesson, record, body)
             finally:
                 exchange.close()
 
-    def _relay(self, request: Request, body: Body, exchange: Exchange) -> Whole | Stream:
-        """What passes this answer on. Raises WorkerProtocolError."""
+    def _relay(
+        self, request: Request, body: Body, exchange: Exchange, kept: Kept | None
+    ) -> Whole | Stream:
+        """What passes this answer on, and keeps it where it is to be studied. Raises
+        WorkerProtocolError."""
         check_status(exchange.status)
         answer = Answer(
             exchange,
@@ -143,6 +149,7 @@ class Forwarder:
             headers=lambda: [*passed_down(exchange.headers), *request.our_headers()],
             timeouts=self._settings.timeouts,
             now_s=self._now_s,
+            kept=kept,
         )
         kind = header(exchange.headers, b"content-type") or b""
         if exchange.status != 200 or not kind.lower().startswith(b"text/event-stream"):

@@ -14,16 +14,20 @@ import logging
 import random
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from paceline.core.beliefs import Beliefs, Outcome
 from paceline.core.choose import Adaptive
-from paceline.core.priors import band_shares, draft_limit
+from paceline.core.priors import draft_limit
+from paceline.core.replayable import Replayed
 from paceline.core.types import Caller, Decision, Place, RequestFeatures
+from paceline.edge.bodies import Body
+from paceline.edge.lessons import Lesson, outcome_of
+from paceline.edge.replays import Replays
 from paceline.edge.store import Store
 from paceline.edge.telemetry import RequestRecord
-from paceline.edge.workers import Busy, Fleet
+from paceline.edge.workers import Fleet
 from paceline.errors import ConfigurationError
 from paceline.settings import Learning
 
@@ -37,21 +41,6 @@ SAVE_TURNS = 60
 """Every how many turns what was learned is kept."""
 MAX_PLACES = 65_536
 """Conversations whose last worker is remembered, the latest ones."""
-
-
-@dataclass(slots=True)
-class Lesson:
-    """What is noted of a request while it runs, to learn from its end. No text."""
-
-    decision: Decision
-    k: int
-    limit: int  # of its pool's k
-    template: int
-    prompt_chars: int
-    max_tokens: int | None
-    began: Busy
-    ended: Busy | None = None
-    record: RequestRecord | None = None
 
 
 class Learner:
@@ -86,6 +75,11 @@ class Learner:
         }
         if self._store is not None:
             self._restore(self._store)
+        self.replays = (
+            Replays(fleet, self.beliefs, self._learn, unix_s=unix_s, rng=rng)
+            if settings.replay
+            else None
+        )
         self._limits = {
             (model.name, pool.name): draft_limit(pool.settings.speculation)
             for model in fleet.models
@@ -120,12 +114,17 @@ class Learner:
             features.prompt_chars,
             features.view.max_tokens,
             self._fleet.workers[decision.worker].busy(),
+            None if self.replays is None else self.replays.keep(decision.model),
         )
 
-    def ended(self, lesson: Lesson, record: RequestRecord) -> None:
+    def ended(self, lesson: Lesson, record: RequestRecord, body: Body) -> None:
         """A worker's answer is complete, and `record` says all about it."""
         lesson.record = record
         lesson.ended = self._fleet.workers[lesson.decision.worker].busy()
+        if self.replays is not None and self.replays.offer(
+            lesson, body.raw, body.view.endpoint, body.view.stream
+        ):
+            return  # it is learned from when it has been studied
         self._num_ended += 1
         if len(self._lessons) < PER_TURN:
             self._lessons.append(lesson)
@@ -133,6 +132,11 @@ class Learner:
         at = self._rng.randrange(self._num_ended)  # reservoir sampling (Vitter 1985, algorithm R)
         if at < PER_TURN:
             self._lessons[at] = lesson
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """What has to run for as long as there are requests."""
+        replaying = [] if self.replays is None else [self.replays.teacher.run()]
+        return [self.learn(), *replaying]
 
     async def learn(self) -> None:
         """Takes in what ended, and keeps it now and then, for ever."""
@@ -178,65 +182,15 @@ class Learner:
                 ) from error
 
     def take_in(self) -> None:
+        """Learns from what ended since the last time."""
         lessons, self._lessons, self._num_ended = self._lessons, [], 0
         for lesson in lessons:
-            outcome = outcome_of(lesson, self.beliefs[lesson.decision.model].fill_of)
-            if outcome is not None:
-                self.beliefs[lesson.decision.model].observe(outcome, self._unix_s())
-                self._learned_since_save = True
-                self._observed(lesson.decision, outcome)
+            self._learn(lesson)
 
-
-def outcome_of(lesson: Lesson, fill_of: Callable[[str], float]) -> Outcome | None:
-    """What the model's beliefs can learn from; None if the answer said too little of itself.
-
-    `fill_of` is the part of its draft slots that a pool uses.
-    """
-    record, ended, began, decision = lesson.record, lesson.ended, lesson.began, lesson.decision
-    if record is None or ended is None or record.code != 200 or record.completion_tokens is None:
-        return None
-    report, k = record.report, lesson.k
-    accepted = report.histogram[: k + 1] if report is not None and report.histogram else None
-    lasted_s = ended.at_s - began.at_s
-    running, slots = 1.0, float(k)
-    if lasted_s > 0:
-        running = max(1.0, (ended.request_s - began.request_s) / lasted_s)
-        slots = max(float(k), (ended.slot_s - began.slot_s) / lasted_s)
-    elsewhere = 0.5 * (began.elsewhere + ended.elsewhere)
-    fill = fill_of(decision.pool)
-    return Outcome(
-        pool=decision.pool,
-        worker=decision.worker,
-        workload=decision.classification.workload,
-        template=lesson.template,
-        believed=band_shares(decision.classification.copy_ratio),
-        k=k,
-        prompt_chars=lesson.prompt_chars,
-        prompt_tokens=record.prompt_tokens,
-        output_tokens=record.completion_tokens,
-        max_tokens=lesson.max_tokens,
-        accepted=accepted,
-        drafted_tokens=report.num_draft_tokens if report is not None else None,
-        decode_s=decode_s(record),
-        running=running + elsewhere,
-        scheduled=running + slots * fill + elsewhere * (1.0 + lesson.limit * fill),
-    )
-
-
-def decode_s(record: RequestRecord) -> float | None:
-    """From a request's first token to its last, in seconds.
-
-    An answer that is no stream does not say when it began; with many tokens its prompt's part is
-    small, with few it says nothing.
-    """
-    if record.ended_s is None:
-        return None
-    if record.first_event_s is not None:
-        return record.ended_s - record.first_event_s
-    if record.sent_s is None or (record.completion_tokens or 0) < WHOLE_TOKENS:
-        return None
-    return record.ended_s - record.sent_s
-
-
-WHOLE_TOKENS = 48
-"""Of a whole answer that is long enough to tell the seconds of a pass."""
+    def _learn(self, lesson: Lesson, replayed: Replayed | None = None) -> None:
+        beliefs = self.beliefs[lesson.decision.model]
+        outcome = outcome_of(lesson, beliefs.fill_of, replayed)
+        if outcome is not None:
+            beliefs.observe(outcome, self._unix_s())
+            self._learned_since_save = True
+            self._observed(lesson.decision, outcome)

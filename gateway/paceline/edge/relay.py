@@ -12,6 +12,7 @@ from paceline.core.chunks import json_or_none
 from paceline.core.dialects import outcome
 from paceline.edge.client import Client
 from paceline.edge.encoding import Inflater, TooLong
+from paceline.edge.teacher import Kept
 from paceline.edge.telemetry import RequestRecord
 from paceline.edge.upstream import Exchange
 from paceline.edge.wire import Headers, header
@@ -35,8 +36,10 @@ class Answer:
         headers: Callable[[], Headers],
         timeouts: Timeouts,
         now_s: Callable[[], float],
+        kept: Kept | None = None,
     ) -> None:
-        """`headers` are the client's, asked for when the status line goes out.
+        """`headers` are the client's, asked for when the status line goes out; `kept` gets what the
+        worker wrote, made plain.
 
         Raises WorkerProtocolError if the worker encodes in a way that we did not offer to read.
         """
@@ -46,6 +49,7 @@ class Answer:
         self.headers = headers
         self.timeouts = timeouts
         self.now_s = now_s
+        self.kept = kept
         encoding = header(exchange.headers, b"content-encoding")
         try:
             self._inflater = None if encoding is None else Inflater(encoding)
@@ -66,16 +70,20 @@ class Answer:
 
     def whole(self) -> bytes | None:
         """All of it, if it came with its headers and is not encoded, as most short answers."""
-        return self.exchange.whole() if self._inflater is None else None
+        if self._inflater is not None or self.kept is not None:
+            return None
+        return self.exchange.whole()
 
     def plain(self, data: bytes) -> bytes:
         """What the worker wrote, whatever it did to it on the way. Raises WorkerProtocolError."""
-        if self._inflater is None:
-            return data
-        try:
-            return self._inflater.feed(data)
-        except (ValueError, TooLong):
-            raise WorkerProtocolError("a worker's answer is not encoded as it says") from None
+        if self._inflater is not None:
+            try:
+                data = self._inflater.feed(data)
+            except (ValueError, TooLong):
+                raise WorkerProtocolError("a worker's answer is not encoded as it says") from None
+        if self.kept is not None:
+            self.kept.add(data)
+        return data
 
     def check_complete(self) -> None:
         """Raises WorkerDied if an encoded answer, ended here, would be cut short."""

@@ -168,6 +168,7 @@ class Stream:
             self._ends(error)
         self._straight = (
             self._answer.is_plain
+            and self._answer.kept is None
             and self._answer.record.first_event_s is not None
             and self._hints is None
             and self._splitter.is_empty

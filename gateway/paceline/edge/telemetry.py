@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import functools
 from collections import Counter as Tally
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from paceline.core.acceptance import AcceptanceTotals, SpeculationReport
-from paceline.core.beliefs import Beliefs, Outcome
-from paceline.core.types import Decision, Workload
+from paceline.core.beliefs import Outcome
+from paceline.core.types import Decision
 from paceline.edge.workers import Fleet
 from paceline.errors import PacelineError
 
@@ -138,9 +139,9 @@ class Telemetry:
         if len(self._new_records) >= BATCH:
             self._catch_up()
 
-    def beliefs(self, of: Mapping[str, Beliefs]) -> None:
-        """What is believed of each model, to be shown."""
-        self._registry.register(_BeliefsCollector(of))
+    def register(self, collector: Collector) -> None:
+        """Has its metrics shown too."""
+        self._registry.register(collector)
 
     def learned(self, decision: Decision, outcome: Outcome) -> None:
         """Something was learned from a request's end."""
@@ -217,7 +218,7 @@ def _outcome(record: RequestRecord) -> tuple[str, str, str, str]:
     return *where, str(record.code)
 
 
-class _FleetCollector:
+class _FleetCollector(Collector):
     def __init__(self, fleet: Fleet, acceptance: Acceptance) -> None:
         self._fleet = fleet
         self._acceptance = acceptance
@@ -245,23 +246,3 @@ class _FleetCollector:
             if totals.mean_acceptance_length is not None:
                 length.add_metric(list(key), totals.mean_acceptance_length)
         yield from (in_flight, up, length)
-
-
-class _BeliefsCollector:
-    def __init__(self, of: Mapping[str, Beliefs]) -> None:
-        self._of = of
-
-    def collect(self) -> Iterator[Metric]:
-        knees = GaugeMetricFamily(
-            "paceline_knee_running_sequences",
-            "Running sequences from which a pool is slower than one that does not speculate; +Inf"
-            " if that is far off",
-            labels=["model", "pool", "workload"],
-        )
-        for model, beliefs in self._of.items():
-            for pool, speculation in beliefs.pools.items():
-                for workload in Workload if speculation is not None else ():
-                    knee = beliefs.knee(pool, workload)
-                    found = float("inf") if knee is None else float(knee)
-                    knees.add_metric([model, pool, workload.value], found)
-        yield knees

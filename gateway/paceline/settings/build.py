@@ -85,6 +85,7 @@ def _learning(file: FileSection, folder: Path) -> Learning | None:
         state=_path(folder, section.state),
         half_life_s=section.half_life_s,
         exploration=section.exploration,
+        replay=section.replay,
     )
 
 

@@ -138,7 +138,7 @@ class LearningSection(Section):
     state: Annotated[str, Field(min_length=1)] | None = None
     half_life_s: Annotated[float, Field(ge=1, le=30 * DAY_S)] = 1800.0
     exploration: Annotated[float, Field(ge=0, le=0.5)] = 0.02
-    replay: Annotated[bool, not_yet(False)] = False
+    replay: bool = True
 
 
 class LogSection(Section):

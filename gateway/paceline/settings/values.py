@@ -122,11 +122,13 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """`state` is the file that keeps what was learned; None forgets it at the end."""
+    """`state` is the file that keeps what was learned; None forgets it at the end. With `replay` a
+    process of its own looks at what some answers copied."""
 
     state: Path | None = None
     half_life_s: float = 1800.0
     exploration: float = 0.02
+    replay: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

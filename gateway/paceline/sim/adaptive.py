@@ -2,8 +2,9 @@
 
 Both call `core.decide.route` with a snapshot of the fleet as a gateway has it: what it has in
 flight itself is fresh, what workers say of themselves is up to a second old. Paceline goes by
-`core.beliefs.Beliefs`, which start from the priors and learn from every answer that ends; the
-oracle by `Truth`. Nothing here decides: this is the gateway's part around the decision.
+`core.beliefs.Beliefs`, which start from the priors and learn from every answer that ends, and more
+from those few that are replayed; the oracle goes by `Truth`. Nothing here decides: this is the
+gateway's part around the decision.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ from paceline.core.types import (
     WorkerLoad,
     WorkerSnapshot,
 )
+from paceline.sim.cost import LOOKUPS
 from paceline.sim.fleet import Fleet, Job, true_draws
 from paceline.sim.policies import Policy
 from paceline.sim.scenario import Scenario, SimulatedPool
-from paceline.sim.truth import histogram
+from paceline.sim.truth import histogram, num_passes
 from paceline.sim.workload import Request
 
 MODEL = "simulated"
+REPLAY_EVERY_S = 0.2
+"""The gateway's teacher studies one answer in as long (`edge/replays.py`)."""
 CHARS_PER_TOKEN = 4  # of English text in common vocabularies (OpenAI's rule of thumb)
 
 
@@ -185,7 +189,9 @@ class Paceline(ByCost):
     def __init__(self, scenario: Scenario, seed: int) -> None:
         super().__init__(scenario, seed)
         self.beliefs = Beliefs({pool.name: speculation_of(pool) for pool in scenario.pools})
-        self._pools = [pool.name for pool in scenario.pools for _ in range(pool.num_workers)]
+        self._pools = [pool for pool in scenario.pools for _ in range(pool.num_workers)]
+        self._lookups = [pool for pool in scenario.pools if pool.method in LOOKUPS]
+        self._next_replay_s = 0.0
 
     def choose(self, fleet: Fleet, request: Request, now_s: float) -> tuple[int, int]:
         adaptive = Adaptive(
@@ -201,7 +207,7 @@ class Paceline(ByCost):
         assert job.first_s is not None
         self.beliefs.observe(
             Outcome(
-                pool=self._pools[job.worker],
+                pool=self._pools[job.worker].name,
                 worker=str(job.worker),
                 workload=request.believed.workload,
                 template=request.template,
@@ -216,9 +222,31 @@ class Paceline(ByCost):
                 decode_s=now_s - job.first_s,
                 running=job.running,
                 scheduled=job.scheduled,
+                copy_ratio=request.copy_ratio if self._replays(job, now_s) else None,
             ),
             now_s,
         )
+
+    def _replays(self, job: Job, now_s: float) -> bool:
+        """Whether the answer is studied; if so, what other lookup pools would have made of it is
+        learned. Exactly, here: the replay's error in word tokens is left out."""
+        if now_s < self._next_replay_s or not self._lookups:
+            return False
+        self._next_replay_s = now_s + REPLAY_EVERY_S
+        request = job.request
+        for pool in self._lookups:
+            if pool is not self._pools[job.worker]:
+                of = true_draws(pool, request, pool.k)
+                tokens = request.num_output_tokens - 1
+                self.beliefs.observe_replay(
+                    pool.name,
+                    request.believed.workload,
+                    request.copy_ratio,
+                    of.survivals,
+                    num_passes(tokens, of, pool.k, request.passes_draw),
+                    now_s,
+                )
+        return True
 
 
 class Oracle(ByCost):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paceline.sim.draft import Draft
+from paceline.core.draft import Draft
 
 
 @dataclass(slots=True, kw_only=True)

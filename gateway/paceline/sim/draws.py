@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from paceline.sim.draft import Draft
+from paceline.core.draft import Draft
 from paceline.sim.survivals import check_survivals
 
 

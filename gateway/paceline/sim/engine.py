@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from paceline.core.cost import PassCosts, PassLoad
+from paceline.core.draft import Draft
 from paceline.sim.counters import Counters, SpecCounts
-from paceline.sim.draft import Draft
 from paceline.sim.generation import Generation, Part, Pass
 from paceline.sim.kv_cache import KvCache
 from paceline.sim.schedule import BatchSizeSchedule

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paceline.core.draft import Draft, Drafter
 from paceline.sim.counters import SpecCounts
-from paceline.sim.draft import Draft, Drafter
 from paceline.sim.script import Script
 
 

@@ -15,18 +15,18 @@ import zlib
 from collections.abc import Iterable
 
 from paceline.core.types import Turn
+from paceline.core.word_tokens import WIDE
 
 END = "<|im_end|>"
 END_ID = 2  # what SmolLM2's tokenizer calls it; the marker that ends every answer
 VOCABULARY = 1 << 20  # so large that the few thousand words of a prompt seldom share an id
 
-_WIDE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _TOKEN = re.compile(
     rf"""
       <\|\w{{1,24}}\|>
     | \n
-    | [ ]?[{_WIDE}]
-    | [ ]?(?:(?![{_WIDE}])\w){{1,16}}
+    | [ ]?[{WIDE}]
+    | [ ]?(?:(?![{WIDE}])\w){{1,16}}
     | [ ]?[^\w\s]
     | [^\S\n]+(?=[ ]\S)             # indentation, less the space that goes with the word after it
     | [^\S\n]+

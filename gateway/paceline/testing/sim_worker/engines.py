@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import quantiles
 from typing import Any
 
+from paceline.core.suffix import SuffixIndex, SuffixRules
 from paceline.sim.engine import Engine
-from paceline.sim.suffix import SuffixIndex, SuffixRules
 from paceline.testing.sim_worker.faults import Fault
 from paceline.testing.sim_worker.metrics import EngineMetrics, WorkerMetrics
 from paceline.testing.sim_worker.options import SimWorkerOptions

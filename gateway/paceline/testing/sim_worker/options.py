@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core.cost import PassCosts
+from paceline.core.lookup import lookup_sizes
+from paceline.core.suffix import SuffixRules
 from paceline.core.types import Speculation
 from paceline.sim.cost import pass_costs
-from paceline.sim.drafter import METHODS, lookup_sizes
+from paceline.sim.drafter import METHODS
 from paceline.sim.engine import KV_CACHE_TOKENS
 from paceline.sim.hardware import HARDWARE, MODELS, kv_cache_tokens
 from paceline.sim.schedule import BatchSizeSchedule
-from paceline.sim.suffix import SuffixRules
 
 _SCHEDULE = "num_speculative_tokens_per_batch_size"
 _SUFFIX_KEYS = frozenset(

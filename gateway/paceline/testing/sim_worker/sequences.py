@@ -6,11 +6,11 @@ import random
 import secrets
 import zlib
 
+from paceline.core.suffix import SuffixIndex
 from paceline.sim.counters import SpecCounts
 from paceline.sim.drafter import drafter_for
 from paceline.sim.generation import Generation
 from paceline.sim.script import Script, make_script
-from paceline.sim.suffix import SuffixIndex
 from paceline.sim.writer import Writing, write
 from paceline.testing.sim_worker.options import SimWorkerOptions
 from paceline.testing.sim_worker.prompts import Prompt

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from paceline.sim.draft import Draft, common_prefix
+from paceline.core.draft import Draft, common_prefix
 
 RECENT = 64  # places kept for the same tokens
 KEYS = (3, 2, 1)  # lengths of the runs that are indexed, longest first
@@ -110,7 +111,7 @@ class SuffixIndex:
         for size in KEYS:
             places = self._places.get(tuple(context[-size:]), ()) if size <= len(context) else ()
             found = [
-                Match(following=written, at=end, length=_match_length(written, end, context, depth))
+                Match(written, end, _match_length(written, end, context, depth))
                 for text, end in places
                 if (written := self._texts.get(text)) is not None and end < len(written)
             ]
@@ -119,8 +120,7 @@ class SuffixIndex:
         return []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class Match(NamedTuple):
     """`length` tokens before position `at` of a text are the context's last ones."""
 
     following: Sequence[str]
@@ -146,6 +146,8 @@ def best_draft(matches: Sequence[Match], rules: SuffixRules, limit: int) -> _Can
     best = _Candidate()
     for length in sorted({match.length for match in matches}, reverse=True):
         most = min(limit, rules.num_tokens, int(length * rules.max_spec_factor))
+        if most <= best.score:  # nor can a shorter match do better: no token counts for more than 1
+            break
         follow = [match for match in matches if match.length >= length]
         candidate = _follow(follow, most, rules.min_token_prob)
         if candidate.score > best.score:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.sim.suffix import SuffixDrafter, SuffixIndex, SuffixRules
+from paceline.core.suffix import SuffixDrafter, SuffixIndex, SuffixRules
 
 FEW_WORDS = st.lists(st.sampled_from("abc"), max_size=40)
 RULES = SuffixRules()
