@@ -9,10 +9,10 @@ from statistics import mean
 
 import pytest
 
+from paceline.core.draft import Drafter
 from paceline.core.types import Workload
 from paceline.sim.cost import pass_costs
 from paceline.sim.counters import SpecCounts
-from paceline.sim.draft import Drafter
 from paceline.sim.draws import HeadDrafter
 from paceline.sim.engine import Engine, run_out
 from paceline.sim.fleet import Fleet, Job
