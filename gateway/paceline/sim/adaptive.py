@@ -41,8 +41,10 @@ from paceline.sim.truth import histogram, num_passes
 from paceline.sim.workload import Request
 
 MODEL = "simulated"
+TURN_S, PER_TURN = 0.5, 12
+"""How often the gateway learns, and from how many answers at most (`edge/learner.py`)."""
 REPLAY_EVERY_S = 0.2
-"""The gateway's teacher studies one answer in as long (`edge/replays.py`)."""
+"""Its teacher studies one answer in as long at most (`edge/replays.py`)."""
 CHARS_PER_TOKEN = 4  # of English text in common vocabularies (OpenAI's rule of thumb)
 
 
@@ -188,51 +190,61 @@ class Paceline(ByCost):
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         super().__init__(scenario, seed)
-        self.beliefs = Beliefs({pool.name: speculation_of(pool) for pool in scenario.pools})
-        self._pools = [pool for pool in scenario.pools for _ in range(pool.num_workers)]
-        self._lookups = [pool for pool in scenario.pools if pool.method in LOOKUPS]
-        self._next_replay_s = 0.0
+        self.learner = Learner(scenario, random.Random(f"lessons {seed}"))
 
     def choose(self, fleet: Fleet, request: Request, now_s: float) -> tuple[int, int]:
+        self.learner.take_in(now_s)
         adaptive = Adaptive(
-            expectations=self.beliefs,
+            expectations=self.learner.beliefs,
             place=self._places.get(request.conversation),
             draw=self._rng.random(),
         )
         return self._decided(fleet, request, adaptive)
 
     def ended(self, job: Job, now_s: float) -> None:
-        request = job.request
-        tokens = request.num_output_tokens
-        assert job.first_s is not None
-        self.beliefs.observe(
-            Outcome(
-                pool=self._pools[job.worker].name,
-                worker=str(job.worker),
-                workload=request.believed.workload,
-                template=request.template,
-                believed=band_shares(request.believed.copy_ratio),
-                k=job.k,
-                prompt_chars=request.num_prompt_tokens * CHARS_PER_TOKEN,
-                prompt_tokens=request.num_prompt_tokens,
-                output_tokens=tokens,
-                max_tokens=self._scenario.max_tokens,
-                accepted=histogram(job.num_passes, tokens - 1, job.draws) if job.k else None,
-                drafted_tokens=job.num_drafted,
-                decode_s=now_s - job.first_s,
-                running=job.running,
-                scheduled=job.scheduled,
-                copy_ratio=request.copy_ratio if self._replays(job, now_s) else None,
-            ),
-            now_s,
-        )
+        self.learner.ended(job, now_s)
 
-    def _replays(self, job: Job, now_s: float) -> bool:
-        """Whether the answer is studied; if so, what other lookup pools would have made of it is
-        learned. Exactly, here: the replay's error in word tokens is left out."""
-        if now_s < self._next_replay_s or not self._lookups:
-            return False
-        self._next_replay_s = now_s + REPLAY_EVERY_S
+
+class Learner:
+    """What the gateway learns from, at its own pace: in each turn an even draw of the answers that
+    ended in it, and at once each of those few that are replayed."""
+
+    def __init__(self, scenario: Scenario, rng: random.Random) -> None:
+        self.beliefs = Beliefs({pool.name: speculation_of(pool) for pool in scenario.pools})
+        self._max_tokens = scenario.max_tokens
+        self._pools = [pool for pool in scenario.pools for _ in range(pool.num_workers)]
+        self._lookups = [pool for pool in scenario.pools if pool.method in LOOKUPS]
+        self._rng = rng
+        self._lessons: list[tuple[Job, float]] = []
+        self._num_ended = 0
+        self._turn_ends_s = TURN_S
+        self._next_replay_s = 0.0
+
+    def ended(self, job: Job, now_s: float) -> None:
+        self.take_in(now_s)
+        if self._lookups and now_s >= self._next_replay_s:
+            self._next_replay_s = now_s + REPLAY_EVERY_S
+            self._replay(job, now_s)
+            return
+        self._num_ended += 1
+        if len(self._lessons) < PER_TURN:
+            self._lessons.append((job, now_s))
+        elif (at := self._rng.randrange(self._num_ended)) < PER_TURN:
+            self._lessons[at] = (job, now_s)
+
+    def take_in(self, now_s: float) -> None:
+        """Learn from the turn that is over, if one is."""
+        if now_s < self._turn_ends_s:
+            return
+        for job, ended_s in self._lessons:
+            self.beliefs.observe(self._outcome(job, ended_s, None), now_s)
+        self._lessons = []
+        self._num_ended = 0
+        self._turn_ends_s = now_s + TURN_S
+
+    def _replay(self, job: Job, now_s: float) -> None:
+        """What the text shows: the true copy ratio, and what other lookup pools would have made of
+        it. Exactly, here: the error of replaying in word tokens is left out."""
         request = job.request
         for pool in self._lookups:
             if pool is not self._pools[job.worker]:
@@ -246,7 +258,29 @@ class Paceline(ByCost):
                     num_passes(tokens, of, pool.k, request.passes_draw),
                     now_s,
                 )
-        return True
+        self.beliefs.observe(self._outcome(job, now_s, request.copy_ratio), now_s)
+
+    def _outcome(self, job: Job, ended_s: float, copy_ratio: float | None) -> Outcome:
+        request, tokens = job.request, job.request.num_output_tokens
+        assert job.first_s is not None
+        return Outcome(
+            pool=self._pools[job.worker].name,
+            worker=str(job.worker),
+            workload=request.believed.workload,
+            template=request.template,
+            believed=band_shares(request.believed.copy_ratio),
+            k=job.k,
+            prompt_chars=request.num_prompt_tokens * CHARS_PER_TOKEN,
+            prompt_tokens=request.num_prompt_tokens,
+            output_tokens=tokens,
+            max_tokens=self._max_tokens,
+            accepted=histogram(job.num_passes, tokens - 1, job.draws) if job.k else None,
+            drafted_tokens=job.num_drafted,
+            decode_s=ended_s - job.first_s,
+            running=job.running,
+            scheduled=job.scheduled,
+            copy_ratio=copy_ratio,
+        )
 
 
 class Oracle(ByCost):
