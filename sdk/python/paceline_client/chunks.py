@@ -340,4 +340,8 @@ def _logprobs(segment: _Segment, logprobs: Any, piece: Piece) -> Any:
     if not isinstance(logprobs, Mapping) or entries is None:
         return logprobs if piece.first and segment.owns_tokens else None
     kept = _of_piece(segment, entries, piece)
-    return None if kept is None else {**logprobs, _logprobs_key(segment): kept}
+    if kept is None:
+        return None
+    key = _logprobs_key(segment)
+    beside = {k: v for k, v in logprobs.items() if k == key or v is None or piece.first}
+    return {**beside, key: kept}

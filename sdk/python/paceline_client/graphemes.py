@@ -31,7 +31,7 @@ _WHOLE_ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z^-~\\])"
 )
 # Up to three spaces may indent a fence (CommonMark); one or two backticks may become three.
-_FENCE = r"(?:\A|(?<=\n)) {0,3}(?:`{3,30}[^\s`]{0,32}|`{1,2})"
+_FENCE = r"(?:\A|(?<=\n)) {0,3}(?:`{3,30}[^\t-\r\x1b `]{0,32}|`{1,2})"
 _SPECIAL = re.compile(rf"(?P<escape>{_ESCAPE})|(?P<fence>{_FENCE})|\r\n")
 
 
