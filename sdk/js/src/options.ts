@@ -3,6 +3,8 @@
 /** What is shown at a time: tokens where their number is known (else graphemes), or words. */
 export type Unit = "grapheme" | "token" | "word";
 
+const UNITS: readonly Unit[] = ["grapheme", "token", "word"];
+
 /**
  * `maxDelayMs` bounds the delay that is ever added; the pacer spends what the stream's bursts ask
  * for, between `minDelayMs` and that. `drainMs` after the finish all is shown. `holdMs` bounds how
@@ -20,8 +22,8 @@ export interface PacerOptions {
 
 export type Preset = "realtime" | "balanced" | "silky" | "off";
 
-/** Options that differ from the usual, or the name of a preset. */
-export type Pacing = Partial<PacerOptions> | Preset;
+/** Options that differ from the usual or from a preset; or the name of a preset. */
+export type Pacing = (Partial<PacerOptions> & { readonly preset?: Preset }) | Preset;
 
 const BALANCED: PacerOptions = {
   maxDelayMs: 400,
@@ -40,20 +42,18 @@ export const PRESETS: Readonly<Record<Preset, PacerOptions>> = {
 };
 
 /** Whole options. Throws RangeError for a preset that is none and values that no pacer could keep. */
-export function optionsFor(pacing: Pacing = BALANCED): PacerOptions {
-  if (typeof pacing === "string") {
-    if (!Object.hasOwn(PRESETS, pacing))
-      throw new RangeError(`no preset '${pacing}'; there are ${Object.keys(PRESETS).join(", ")}`);
-    return PRESETS[pacing];
-  }
-  const options = { ...BALANCED };
-  for (const [name, value] of Object.entries(pacing)) {
-    if (value === undefined || !(name in BALANCED)) continue;
+export function optionsFor(pacing: Pacing = {}): PacerOptions {
+  const { preset = "balanced", ...own } = typeof pacing === "string" ? { preset: pacing } : pacing;
+  if (!Object.hasOwn(PRESETS, preset))
+    throw new RangeError(`no preset '${preset}'; there are ${Object.keys(PRESETS).join(", ")}`);
+  const options: Record<string, unknown> = { ...PRESETS[preset] };
+  for (const name in options) {
+    const value: unknown = (own as Record<string, unknown>)[name] ?? options[name];
     if (name.endsWith("Ms") && !((value as number) >= 0 && (value as number) < Infinity))
       throw new RangeError(`${name} must be 0 or more milliseconds, not ${value}`);
-    if (name === "unit" && !["grapheme", "token", "word"].includes(value as string))
-      throw new RangeError(`unit must be grapheme, token or word, not ${value}`);
-    Object.assign(options, { [name]: value });
+    options[name] = value;
   }
-  return options;
+  if (!UNITS.includes(options["unit"] as Unit))
+    throw new RangeError(`unit must be one of ${UNITS.join(", ")}, not ${options["unit"]}`);
+  return options as unknown as PacerOptions;
 }
