@@ -7,7 +7,11 @@ import { build } from "esbuild";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Bytes of what `contents` imports from the sources, after a bundler and gzip. */
+/**
+ * Bytes of what `contents` imports from the sources, after a bundler and gzip.
+ *
+ * @param {string} contents
+ */
 export async function bundledBytes(contents) {
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: root, loader: "ts" },
@@ -17,7 +21,7 @@ export async function bundledBytes(contents) {
     target: "es2022",
     write: false,
   });
-  const [{ contents: bundle }] = outputFiles;
+  const bundle = outputFiles[0]?.contents ?? new Uint8Array();
   return { minified: bundle.length, gzipped: gzipSync(bundle, { level: 9 }).length };
 }
 

@@ -21,8 +21,9 @@ const WHOLE_ESCAPE =
 // Up to three spaces may indent a fence (CommonMark); one or two backticks may become three.
 const FENCE = / {0,3}(?:`{3,30}[^\t-\r\x1b `]{0,32}|`{1,2})/uy;
 
-/** Marks, joiners, variation selectors, skin tones, tags, half-width voicing marks. */
-const EXTENDS = /^[\p{M}\u200c\u200d\uff9e\uff9f\u{1f3fb}-\u{1f3ff}\u{e0020}-\u{e007f}]/u;
+/** Marks, joiners, variation selectors, skin tones, tags, half-width voicing marks, sara am. */
+const EXTENDS =
+  /^[\p{M}\u0e33\u0eb3\u200c\u200d\uff9e\uff9f\u{1f3fb}-\u{1f3ff}\u{e0020}-\u{e007f}]/u;
 /** Extended_Pictographic, by block. */
 const PICTOGRAPH =
   /^[©®‼⁉™ℹ〰〽㊗㊙\u2190-\u21ff\u2300-\u23ff\u25a0-\u25ff\u2600-\u27bf\u2b00-\u2bff\u{1f000}-\u{1faff}]/u;

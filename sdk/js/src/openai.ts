@@ -79,10 +79,6 @@ export class SmoothChunks<T> implements AsyncIterableIterator<T, undefined> {
     return this;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.abort();
-  }
-
   next(): Promise<IteratorResult<T, undefined>> {
     if (!this.#iterator && !this.#closed) void this.#read();
     return this.#outlet.next();

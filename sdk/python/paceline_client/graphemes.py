@@ -117,7 +117,7 @@ def _joins(first: str, before: str, char: str) -> bool:
 
 
 def _extends(char: str) -> bool:
-    """Marks, joiners, variation selectors, skin tones, tags, half-width voicing marks."""
+    """Marks, joiners, variation selectors, skin tones, tags, half-width voicing marks, sara am."""
     if char < _FIRST_MARK:
         return False
     code = ord(char)
@@ -125,7 +125,7 @@ def _extends(char: str) -> bool:
         char in (_ZWJ, _ZWNJ)
         or 0x1F3FB <= code <= 0x1F3FF
         or 0xE0020 <= code <= 0xE007F
-        or code in (0xFF9E, 0xFF9F)
+        or code in (0x0E33, 0x0EB3, 0xFF9E, 0xFF9F)
         or unicodedata.category(char)[0] == "M"
     )
 
