@@ -73,7 +73,7 @@ export class Bursts {
       this.#sumUnits *= kept;
       periods.push(periodMs);
       if (periods.length > REMEMBERED_BURSTS) periods.shift();
-      this.#medianMs = Float64Array.from(periods).sort()[periods.length >> 1];
+      this.#medianMs = new Float64Array(periods).sort()[periods.length >> 1];
     }
     this.#lastMs = nowMs;
   }

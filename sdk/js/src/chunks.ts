@@ -256,10 +256,11 @@ function render<T>(piece: Piece): T {
   const first = segment.firstOfChunk && piece.first;
   const last = segment.lastOfChunk && piece.last;
   if (first && last && text === segment.text) return segment.data as T;
-  const kept = Object.entries(segment.data).filter(
-    ([key]) => IDENTITY.includes(key) || (key === "usage" ? last : first),
-  );
-  return { ...Object.fromEntries(kept), choices: [choiceOf(segment, piece)] } as T;
+  const shown: Record<string, unknown> = {};
+  for (const key in segment.data)
+    if (IDENTITY.includes(key) || (key === "usage" ? last : first)) shown[key] = segment.data[key];
+  shown["choices"] = [choiceOf(segment, piece)];
+  return shown as T;
 }
 
 function choiceOf(segment: Segment, piece: Piece): Fields {

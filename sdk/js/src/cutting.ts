@@ -186,10 +186,12 @@ export class Cutter {
 }
 
 function evenly(ends: number[], numGroups: number): Group[] {
-  return Array.from({ length: numGroups }, (_, number) => {
-    const upto = Math.floor((ends.length * (number + 1)) / numGroups);
-    return [ends[upto - 1]!, upto];
-  });
+  const groups: Group[] = [];
+  for (let number = 1; number <= numGroups; number++) {
+    const upto = Math.floor((ends.length * number) / numGroups);
+    groups.push([ends[upto - 1]!, upto]);
+  }
+  return groups;
 }
 
 /** At the first place after each token where text may be cut. */

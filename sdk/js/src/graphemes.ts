@@ -84,7 +84,8 @@ function clusterEnd(text: string, start: number): number {
 }
 
 function charAt(text: string, at: number): string {
-  return String.fromCodePoint(text.codePointAt(at)!);
+  const char = text[at]!;
+  return char < "\ud800" ? char : String.fromCodePoint(text.codePointAt(at)!);
 }
 
 /** Whether `char` belongs to the cluster that begins with `first` and ends in `before`. */

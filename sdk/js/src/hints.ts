@@ -18,7 +18,7 @@ export function parseHint(comment: string): Hint | undefined {
   );
   const number = (name: string) => {
     const text = fields.get(name);
-    const value = text && /^[\d.+e]/i.test(text) ? Number(text) : NaN;
+    const value = text && /^[\d.+e-]+$/i.test(text) ? Number(text) : NaN;
     return value >= 0 && value < Infinity ? value : undefined;
   };
   const tokens = number("n");

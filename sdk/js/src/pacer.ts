@@ -31,7 +31,7 @@ export interface Hint {
   readonly nextMs?: number | undefined;
 }
 
-/** What a pacer has done so far. Delays are those it added, over the pieces shown. */
+/** What a pacer has done so far. Delays are those it added, over the pieces shown; characters are UTF-16 units. */
 export interface PacerStats {
   readonly numPieces: number;
   readonly numChars: number;

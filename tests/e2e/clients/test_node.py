@@ -173,9 +173,9 @@ def check_sampled(got: dict[str, Any], direct: dict[str, Any]) -> None:
             if part["index"] == choice["index"]
         ]
         text = "".join(part["delta"].get("content") or "" for part in own)
-        entries = [part["logprobs"]["content"] for part in own if part.get("logprobs")]
+        scored = [part["logprobs"]["content"] for part in own if part.get("logprobs")]
         assert text == choice["message"]["content"]
-        assert sum(entries, []) == choice["logprobs"]["content"]
+        assert [entry for entries in scored for entry in entries] == choice["logprobs"]["content"]
         assert [part["finish_reason"] for part in own][-1] == choice["finish_reason"]
 
 
