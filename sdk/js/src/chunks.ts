@@ -65,17 +65,23 @@ export class ChunkPacer<T = unknown> {
     this.#enabled = options.enabled;
   }
 
-  /** Takes a chunk that arrived at `nowMs`, with what the server said of its pace. */
-  push(chunk: T, nowMs: number, hint?: Hint): void {
+  /**
+   * Takes a chunk that arrived at `nowMs`, with what the server said of its pace.
+   *
+   * `whole` keeps it as it is: for when nobody watches.
+   */
+  push(chunk: T, nowMs: number, hint?: Hint, whole = false): void {
+    const asItIs = whole || !this.#enabled;
     if (hint) this.#pacer.hint(hint);
-    if (typeof chunk === "string" && this.#enabled)
+    if (typeof chunk === "string" && !asItIs)
       return this.#pacer.push(chunk, nowMs, { numTokens: hint?.numTokens });
     const choices = choicesOf(chunk);
-    if (choices) this.#note(choices);
-    if (!choices || !this.#enabled) return this.#pacer.part(chunk, nowMs, null);
+    if (!choices) return this.#pacer.part(chunk, nowMs, null);
     const data = chunk as Fields;
-    const segments = takeApart(data, choices);
+    this.#note(choices);
     const counted = this.#count(data, hint);
+    if (asItIs) return this.#pacer.part(chunk, nowMs, null);
+    const segments = takeApart(data, choices);
     if (!segments.some((segment) => segment.text))
       return this.#pacer.part(chunk, nowMs, completes(data, choices));
     for (const segment of segments) this.#pushSegment(segment, nowMs, counted);

@@ -59,7 +59,7 @@ export class Playback<T> {
   push(chunk: T, hint?: Hint): void {
     if (this.#ended) return;
     this.#unwatch ??= this.#motion.watch(this.#play);
-    this.#pacer.push(chunk, this.#clock.nowMs(), hint);
+    this.#pacer.push(chunk, this.#clock.nowMs(), hint, !this.#motion.wanted);
     this.#play();
     this.#onArrival?.(chunk);
   }

@@ -197,10 +197,12 @@ test("in a hidden tab text comes through as it arrives, without timers, and the 
   motion.wanted = false;
   await settle();
   expect(textOf(read.chunks)).toBe("x one two three");
-  source.send(delta(" four five", "stop"));
+  const last = delta(" four five", "stop");
+  source.send(last);
   source.end();
   await settle();
   expect([textOf(read.chunks), read.ended]).toEqual(["x one two three four five", "done"]);
+  expect(read.chunks.at(-1)).toBe(last);
   expect(clock.numTimers).toBe(0);
   expect(motion.numWatchers).toBe(0);
 });
@@ -220,4 +222,21 @@ test("back in sight the pace is kept again", async () => {
     await clock.pass(100);
   }
   expect(new Set(read.timesMs).size).toBeGreaterThan(30);
+});
+
+test("the tokens of what came in a hidden tab are no burst of what comes after", async () => {
+  const motion = new HandMotion();
+  motion.wanted = false;
+  const { source, clock, stream, read } = reading({ motion });
+  let tokens = 0;
+  const send = async (number: number) => {
+    tokens += number;
+    source.send({ ...delta(" word".repeat(number)), usage: { completion_tokens: tokens } });
+    await clock.pass(100);
+  };
+  for (let burst = 0; burst < 8; burst++) await send(20);
+  motion.wanted = true;
+  for (let burst = 0; burst < 8; burst++) await send(2);
+  expect(stream.stats.unitsPerBurst).toBe(2);
+  expect(textOf(read.chunks).length).toBeGreaterThan(5 * 8 * 20);
 });
