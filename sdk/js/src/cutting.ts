@@ -13,15 +13,11 @@ const MAX_WORD_CHARS = 64;
 /** Of one push: more could not be shown apart within the longest delay, timers being 1 ms apart. */
 export const MAX_PIECES = 512;
 
-/** Of any script. */
-const SPACE =
-  "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
-const STARTS_WITH_SPACE = new RegExp(`^${SPACE}`);
-const ENDS_IN_SPACE = new RegExp(`${SPACE}$`);
+/** Of any script: one unit each. */
+const SPACE = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
 /** Han, kana, and their full-width company: every character may end a word. */
-const IDEOGRAPHIC = "[\\u2e80-\\u9fff\\uff00-\\uffef\\u{20000}-\\u{10ffff}]";
-const STARTS_IDEOGRAPHIC = new RegExp(`^${IDEOGRAPHIC}`, "u");
-const ENDS_IDEOGRAPHIC = new RegExp(`${IDEOGRAPHIC}$`, "u");
+const STARTS_IDEOGRAPHIC = /^[\u2e80-\u9fff\uff00-\uffef\u{20000}-\u{10ffff}]/u;
+const ENDS_IDEOGRAPHIC = /[\u2e80-\u9fff\uff00-\uffef\u{20000}-\u{10ffff}]$/u;
 const ENDS_IN_LETTER = /\p{L}$/u;
 
 /**
@@ -34,11 +30,11 @@ export interface Piece {
   readonly lane: string;
   text: string;
   readonly weight: number;
-  arrivalMs: number;
-  cargo: unknown;
+  readonly arrivalMs: number;
+  readonly cargo: unknown;
   first: boolean;
   last: boolean;
-  readonly tokens: readonly [number, number];
+  readonly tokens: readonly [from: number, to: number];
   notBeforeMs: number;
 }
 
@@ -48,7 +44,7 @@ export function newPiece(
   weight: number,
   arrivalMs: number,
   cargo: unknown,
-  tokens: readonly [number, number] = [0, 0],
+  tokens: Piece["tokens"] = [0, 0],
 ): Piece {
   const [first, last, notBeforeMs] = [true, true, 0];
   return { lane, text, weight, arrivalMs, cargo, first, last, tokens, notBeforeMs };
@@ -102,10 +98,12 @@ export class Cutter {
   /**
    * `text` (not empty) in pieces whose weights add up to `units`, or to its graphemes.
    *
-   * The last one is `openPiece` if it may still grow. Arrival and cargo are for the caller.
+   * The last one is `openPiece` if it may still grow.
    */
   cut(
     text: string,
+    nowMs: number,
+    cargo: unknown,
     units: number | undefined,
     numTokens: number,
     tokenTexts: readonly string[] | undefined,
@@ -117,15 +115,10 @@ export class Cutter {
     let [start, before] = [0, 0];
     const pieces = groups.map(([end, upto], number) => {
       const weight = tokenEach ? 1 : ((units ?? ends.length) * (upto - before)) / ends.length;
-      const tokens = tokenEach ? [number, number + 1] : [perAtom(before), perAtom(upto)];
-      const piece = newPiece(
-        this.#lane,
-        text.slice(start, end),
-        weight,
-        0,
-        undefined,
-        tokens as [number, number],
-      );
+      const tokens = (
+        tokenEach ? [number, number + 1] : [perAtom(before), perAtom(upto)]
+      ) as Piece["tokens"];
+      const piece = newPiece(this.#lane, text.slice(start, end), weight, nowMs, cargo, tokens);
       piece.first = !number;
       piece.last = number === groups.length - 1;
       [start, before] = [end, upto];
@@ -157,7 +150,7 @@ export class Cutter {
   }
 
   #grows(atom: string): boolean {
-    if (this.#unit === "word" && !ENDS_IN_SPACE.test(atom) && length(atom) < MAX_WORD_CHARS)
+    if (this.#unit === "word" && !SPACE.test(atom.at(-1)!) && length(atom) < MAX_WORD_CHARS)
       return true;
     return (this.#careful && ENDS_IN_LETTER.test(atom)) || mayGrow(atom, this.#lineStart);
   }
@@ -218,10 +211,10 @@ function wordEnds(text: string, ends: number[]): number[] {
     const here = text.slice(before, end);
     const after = text.slice(end, ends[number + 1]);
     before = end;
-    const afterSpace = ENDS_IN_SPACE.test(here);
+    const afterSpace = SPACE.test(here.at(-1)!);
     const cuts =
       !after ||
-      (STARTS_WITH_SPACE.test(after) && !afterSpace) ||
+      (SPACE.test(after[0]!) && !afterSpace) ||
       here.endsWith("\n") ||
       (!afterSpace && (STARTS_IDEOGRAPHIC.test(after) || ENDS_IDEOGRAPHIC.test(here))) ||
       length(text.slice(start, end)) >= MAX_WORD_CHARS;

@@ -95,7 +95,7 @@ export class Pacer {
     const known = numTokens ?? 0;
     if (rest && enabled) {
       const texts = rest.length === text.length ? tokenTexts : undefined;
-      this.#arrive(cutter.cut(rest, units, known, texts), cutter, nowMs, cargo);
+      this.#arrive(cutter.cut(rest, nowMs, cargo, units, known, texts), cutter, nowMs);
     } else if (rest || cargo !== undefined) {
       this.#enqueue(newPiece(lane, rest, 0, nowMs, cargo, [0, known]), nowMs);
     }
@@ -224,16 +224,12 @@ export class Pacer {
     return numTokens;
   }
 
-  #arrive(pieces: Piece[], cutter: Cutter, nowMs: number, cargo: unknown): void {
+  #arrive(pieces: Piece[], cutter: Cutter, nowMs: number): void {
     let units = 0;
     for (const piece of pieces) units += piece.weight;
     this.#numUnits += units;
     this.#bursts.arrive(nowMs, units);
-    for (const piece of pieces) {
-      piece.arrivalMs = nowMs;
-      piece.cargo = cargo;
-      this.#playout.push(piece);
-    }
+    for (const piece of pieces) this.#playout.push(piece);
     this.#playout.replan(nowMs);
     if (!this.#started) {
       this.#started = true;

@@ -32,9 +32,9 @@ const ROUNDING = 1e-6; // weights are fractions where tokens are spread over gra
 
 /** What the queue holds: an arrival, a weight, and a time before which it must not go. */
 export interface Waiting {
-  arrivalMs: number;
-  weight: number;
-  notBeforeMs: number;
+  readonly arrivalMs: number;
+  readonly weight: number;
+  readonly notBeforeMs: number;
 }
 
 /** All units up to `upto` (in weight ever pushed) are due by arrival + delay, or `capMs`. */
