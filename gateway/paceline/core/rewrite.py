@@ -93,7 +93,7 @@ def rewrite(
     add_continuous_usage: bool = False,
     k: int | None = None,
 ) -> bytes:
-    """`raw` with its model named `model` and, if asked, with usage in its stream and with `k` tokens
+    """`raw` with its model named `model` and, if asked, with usage in its stream and `k` tokens
     to draft.
 
     `body` is `raw` as parsed; one that names no model gets none. Where nothing needs to change,
