@@ -6,15 +6,18 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NODE := tests/node
 NODE_READY := $(NODE)/node_modules/.ready
+JS := sdk/js
+JS_READY := $(JS)/node_modules/.ready
+JS_BUILT := $(JS)/dist/.built
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-replay bench-classify bench-control classify-training check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-js test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-replay bench-classify bench-control classify-training check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
 	  awk -F'|' '{printf "  make %-19s %s\n", $$1, $$2}'
 
-setup: $(READY)  ## .venv with paceline and everything to develop it
+setup: $(READY) $(JS_BUILT)  ## .venv with paceline and everything to develop it, the TypeScript build
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -32,6 +35,16 @@ $(NODE_READY): $(NODE)/package.json $(NODE)/package-lock.json $(NODE)/.npmrc
 	  touch node_modules/.ready; \
 	else echo "npm ci failed: tests of the Node clients will be skipped"; fi
 
+# The TypeScript SDK. Without Node 20 it is neither built nor tested, which under CI is a failure.
+$(JS_READY): $(JS)/package.json $(JS)/package-lock.json $(JS)/.npmrc
+	@if ! node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null; then \
+	  echo "no Node 20 here: the TypeScript SDK is not built"; test "$$CI" != true; \
+	else echo "setting up $(JS)"; cd $(JS) && \
+	  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.ready; fi
+
+$(JS_BUILT): $(JS_READY) $(wildcard $(JS)/src/*.ts) $(JS)/tsup.config.ts $(JS)/tsconfig.json
+	@if test -e $(JS_READY); then cd $(JS) && npm run --silent build && touch dist/.built; fi
+
 demo: $(READY)  ## three simulated pools behind a gateway (ARGS=--any-port for free ports)
 	@$(BIN)/paceline demo --config configs/gateway.yaml $(ARGS)
 
@@ -41,8 +54,12 @@ demo-check: $(READY)  ## the same, headless: one streamed request of each worklo
 demo-vllm: $(READY)  ## the same on two real vLLM workers on the CPU, with a small real model
 	@$(BIN)/paceline demo --config configs/cpu-vllm.yaml --workers vllm-cpu
 
-test: $(READY) $(NODE_READY)  ## all tests that need no vLLM, a few minutes
+test: $(READY) $(NODE_READY) test-js  ## all tests that need no vLLM, a few minutes
 	@$(BIN)/python -m pytest
+
+test-js: $(JS_BUILT)  ## the TypeScript SDK's tests alone
+	@if test -e $(JS_READY); then cd $(JS) && npm test --silent; \
+	else echo "the TypeScript SDK's tests are skipped"; fi
 
 test-core: $(READY)  ## the pure tests alone, about ten seconds
 	@$(BIN)/python -m pytest -q tests/core tests/sim tests/bench tests/sdk
@@ -84,15 +101,17 @@ $(VENV)/.bench: $(READY)
 
 check: fast-check test demo-check  ## format, lint, types, import rules, tests
 
-fast-check: $(READY)  ## format, lint, types, import rules
+fast-check: $(READY) $(JS_READY)  ## format, lint, types, import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@if test -e $(JS_READY); then cd $(JS) && npm run --silent check; fi
 
-format: $(READY)  ## put the code into shape
+format: $(READY) $(JS_READY)  ## put the code into shape
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+	@if test -e $(JS_READY); then cd $(JS) && npm run --silent format; fi
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) $(NODE)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(NODE)/node_modules $(JS)/node_modules $(JS)/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

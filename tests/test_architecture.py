@@ -22,6 +22,12 @@ def test_the_code_map_names_every_module_once():
     assert sorted(mapped) == sorted(modules())
 
 
+def test_it_names_every_file_of_the_typescript_sdk_once():
+    mapped = re.findall(r"^\| `(sdk/js/[\w./-]*)` \|", TEXT, re.MULTILINE)
+    files = (str(file.relative_to(ROOT)) for file in (ROOT / "sdk/js/src").rglob("*.ts*"))
+    assert sorted(mapped) == sorted(files)
+
+
 def test_it_says_where_a_request_is_decided():
     assert "Where a request is decided: `core/decide.py`" in TEXT
     assert (ROOT / "gateway/paceline/core/decide.py").exists()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.core.rewrite import UsageAdded, rewrite, usage_to_add, wants_usage_added
+from paceline.core.rewrite import UsageAdded, rewrite, usage_to_add, wants_k, wants_usage_added
 from paceline.core.splices import MAX_MEMBERS, without_member
 from paceline.core.splices import members as members_from
 from paceline.core.types import Endpoint
@@ -495,3 +495,51 @@ def test_without_a_member_everything_else_reads_the_same(members: list, seed: in
     assert pairs(left) == ("object", [pair for pair in pairs(raw)[1] if pair[0] != "x"])
     if all(key != "x" for key, _ in members):
         assert left is raw
+
+
+# --- how many tokens to draft ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'{"model":"up"}', b'{"model":"up","vllm_xargs":{"paceline_k":3}}'),
+        (
+            b'{"vllm_xargs":null,"model":"up"}',
+            b'{"vllm_xargs":{"paceline_k":3},"model":"up"}',
+        ),
+        (
+            b'{"vllm_xargs": {} ,"model":"up"}',
+            b'{"vllm_xargs": {"paceline_k":3} ,"model":"up"}',
+        ),
+        (
+            b'{"vllm_xargs": {"a" : 1e3},"model":"up"}',
+            b'{"vllm_xargs": {"a" : 1e3,"paceline_k":3},"model":"up"}',
+        ),
+    ],
+)
+def test_k_is_set_among_the_clients_own_xargs(before: bytes, after: bytes) -> None:
+    assert rewrite(before, orjson.loads(before), model="up", k=3) == after
+
+
+def test_k_and_usage_are_added_side_by_side() -> None:
+    raw = b'{"model":"a","stream":true}'
+    out = rewrite(raw, orjson.loads(raw), model="up", add_usage=True, k=0)
+    assert out == (
+        b'{"model":"up","stream":true,"stream_options":{"include_usage":true}'
+        b',"vllm_xargs":{"paceline_k":0}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "endpoint", "expected"),
+    [
+        ({}, Endpoint.CHAT_COMPLETIONS, True),
+        ({"vllm_xargs": {"other": 1}}, Endpoint.COMPLETIONS, True),
+        ({"vllm_xargs": {"paceline_k": 2}}, Endpoint.CHAT_COMPLETIONS, False),
+        ({"vllm_xargs": [1]}, Endpoint.CHAT_COMPLETIONS, False),
+        ({}, Endpoint.MESSAGES, False),
+    ],
+)
+def test_whose_k_it_is(body: dict[str, object], endpoint: Endpoint, expected: bool) -> None:
+    assert wants_k(endpoint, body) is expected

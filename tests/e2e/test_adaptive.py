@@ -16,7 +16,7 @@ from harness import NGRAM, Served, eventually, gateway, pool
 from paceline.core.types import Speculation, Workload
 from paceline.edge.replays import KEEP_EVERY_S
 from paceline.errors import ConfigurationError
-from paceline.settings import Learning, Log, Mode
+from paceline.settings import Learning, Log, Mode, PoolSettings, WorkerSettings
 from paceline.testing.scripted import ScriptedWorker, response
 from paceline.testing.sim_worker import SimWorkerOptions, parse_speculation, running_sim_worker
 
@@ -288,3 +288,18 @@ async def test_an_answer_is_studied_and_teaches_the_lookup_pool_that_did_not_wri
         metrics = await g.metrics()
     assert after > before
     assert metrics["paceline_replayed_answers_total"] >= 2
+
+
+async def test_a_worker_that_takes_it_is_told_how_many_tokens_to_draft():
+    worker = ScriptedWorker([response(ANSWER)])
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(worker.running())
+        told = WorkerSettings(url=worker.url, per_request_k=True)
+        pools = PoolSettings(name="ngram", speculation=NGRAM, workers=(told,))
+        g = await stack.enter_async_context(gateway(pools, **ADAPTIVE))
+        answer = await g.chat(CHAT, headers={"x-paceline-explain": "1"})
+        k = json.loads(answer.headers["x-paceline-explain"])["k"]
+        await g.chat(CHAT, vllm_xargs={"paceline_k": 1})
+    asked, own = (seen.json["vllm_xargs"] for seen in worker.seen)
+    assert asked == {"paceline_k": k}
+    assert own == {"paceline_k": 1}, "the client's own word stands"

@@ -403,3 +403,17 @@ def test_work_grows_as_the_text_does(text: str, unit: Unit, delta_chars: int) ->
     few = num_calls(lambda: pace(text, 2_000, unit, delta_chars))
     many = num_calls(lambda: pace(text, 8_000, unit, delta_chars))
     assert many <= 4.3 * few
+
+
+def call_tools(num_deltas: int) -> None:
+    """The deltas of a tool call in one read, behind text that waits."""
+    pacer = Pacer()
+    pacer.push("word " * 100, 0)
+    for number in range(num_deltas):
+        pacer.part(number, 0)
+    pacer.take(inf)
+
+
+def test_work_grows_as_the_deltas_of_a_tool_call_do() -> None:
+    few, many = (num_calls(lambda number=number: call_tools(number)) for number in (500, 2_000))
+    assert many <= 4.3 * few

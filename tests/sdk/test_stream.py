@@ -318,6 +318,21 @@ async def test_a_source_that_never_ends_after_its_finish_is_waited_for_no_longer
     assert source.closed == 1
 
 
+async def test_no_grace_begins_before_every_choice_that_was_asked_for_has_its_finish(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("paceline_client.stream.GRACE_S", 0)
+    source = Source()
+    second = {"choices": [{"index": 1, "delta": {"content": "two"}, "finish_reason": "stop"}]}
+    async with asyncio.timeout(5), smooth(source, "off", num_choices=2) as chunks:
+        source.send(finishing("one"))
+        assert text_of([await anext(chunks)]) == "one"
+        await settle()
+        source.send(second)
+        source.end()
+        assert [chunk async for chunk in chunks] == [second]
+
+
 async def test_a_source_whose_own_task_was_cancelled_is_an_error_and_no_end() -> None:
     source = Source()
     source.send("half an ans")

@@ -151,12 +151,12 @@ def test_what_does_not_exist_yet_is_refused_and_not_ignored(section: str, path: 
     assert found.startswith(f"f:1: {path}: not in this version")
 
 
-def test_per_request_k_does_not_exist_yet() -> None:
-    text = MODELS.replace('{url: "http://b:1"}', '{url: "http://b:1", per_request_k: true}')
+def test_a_worker_that_drafts_nothing_cannot_be_told_how_much() -> None:
+    text = MODELS.replace('{url: "http://a:1"}', '{url: "http://a:1", per_request_k: true}', 1)
 
     assert problems(text) == (
-        "f:10: models[0].pools[1].workers[0].per_request_k: not in this version; "
-        "it can only be false",
+        "f:7: models[0].pools[0].workers[0].per_request_k: true needs a pool that speculates; "
+        "this one drafts nothing",
     )
 
 

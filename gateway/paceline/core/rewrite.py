@@ -1,9 +1,10 @@
 """The named rewrites of a request body, made on the client's own bytes.
 
 A body is never parsed and written anew: numbers, key order, escapes, spacing and unknown fields go
-upstream as they came. What changes is spliced in: the model's upstream name, and
+upstream as they came. What changes is spliced in: the model's upstream name,
 `stream_options.include_usage` for clients who did not ask for usage (with hints
-`continuous_usage_stats` too). Keys compare after unescaping, and a rewrite changes every top-level
+`continuous_usage_stats` too), and `vllm_xargs.paceline_k` for workers that let a request say how
+many tokens to draft. Keys compare after unescaping, and a rewrite changes every top-level
 occurrence. (Of duplicates the last counts, in the worker too; where that one needs no change, none
 is made.)
 
@@ -14,7 +15,7 @@ InvalidRequest for objects beyond the bounds of `members`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,7 @@ from paceline.core.types import Endpoint
 from paceline.core.values import value_class
 
 _INCLUDE, _CONTINUOUS = "include_usage", "continuous_usage_stats"
+_K = "paceline_k"
 
 
 def wants_usage_added(body: Mapping[str, Any]) -> bool:
@@ -89,8 +91,10 @@ def rewrite(
     model: str,
     add_usage: bool = False,
     add_continuous_usage: bool = False,
+    k: int | None = None,
 ) -> bytes:
-    """`raw` with its model named `model` and, if asked, with usage in its stream.
+    """`raw` with its model named `model` and, if asked, with usage in its stream and `k` tokens
+    to draft.
 
     `body` is `raw` as parsed; one that names no model gets none. Where nothing needs to change,
     `raw` itself comes back.
@@ -99,9 +103,23 @@ def rewrite(
     if "model" in body and body["model"] != model:
         splices += _name_model(raw, model)
     added = {_INCLUDE: add_usage, _CONTINUOUS: add_continuous_usage}
-    if wanted := [name for name, is_wanted in added.items() if is_wanted]:
-        splices += _add_options(raw, body, wanted)
+    if wanted := {name: b"true" for name, is_wanted in added.items() if is_wanted}:
+        splices += _set_in(raw, body, "stream_options", wanted)
+    if k is not None:
+        splices += _set_in(raw, body, "vllm_xargs", {_K: b"%d" % k})
     return spliced(raw, splices)
+
+
+def wants_k(endpoint: Endpoint, body: Mapping[str, Any]) -> bool:
+    """Whether a worker that lets requests say how many tokens to draft may be told by us.
+
+    Not where the client has said so itself, nor in families that have no `vllm_xargs`, nor where
+    what stands there is nothing that we understand.
+    """
+    given = body.get("vllm_xargs")
+    if endpoint not in (Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS):
+        return False
+    return given is None or (isinstance(given, dict) and _K not in given)
 
 
 def _name_model(raw: bytes, model: str) -> list[Splice]:
@@ -134,32 +152,35 @@ def _only_model(raw: bytes) -> tuple[int, int] | None:
     return (start, end) if is_plain else None
 
 
-def _add_options(raw: bytes, body: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Splice]:
-    """`wanted` stream options set to true."""
-    if "stream_options" not in body:
+def _set_in(
+    raw: bytes, body: Mapping[str, Any], name: str, values: Mapping[str, bytes]
+) -> Iterator[Splice]:
+    """`values` set in the top-level object `name`, which is made where there is none."""
+    if name not in body:
         end = raw.rindex(b"}")
-        yield Splice(end, end, b',"stream_options":{' + _all_true(wanted) + b"}")
+        yield Splice(end, end, b',"%s":{%s}' % (name.encode(), _listed(values)))
         return
     for member in members(raw, raw.index(b"{")):
-        if member.key == "stream_options":
-            yield from _options_in(raw, member, wanted)
+        if member.key == name:
+            yield from _set_inside(raw, member, values)
 
 
-def _options_in(raw: bytes, options: Member, wanted: Sequence[str]) -> Iterator[Splice]:
-    """The same in one stream_options, null or object; anything else is left alone."""
+def _set_inside(raw: bytes, options: Member, values: Mapping[str, bytes]) -> Iterator[Splice]:
+    """The same in one value of that name, null or object; anything else is left alone."""
     if raw[options.start : options.end] == b"null":
-        yield Splice(options.start, options.end, b"{" + _all_true(wanted) + b"}")
+        yield Splice(options.start, options.end, b"{%s}" % _listed(values))
     if raw[options.start : options.start + 1] != b"{":
         return
     inside = list(members(raw, options.start))
     for member in inside:
-        if member.key in wanted:
-            yield Splice(member.start, member.end, b"true")
-    missing = [name for name in wanted if all(member.key != name for member in inside)]
+        if member.key in values:
+            yield Splice(member.start, member.end, values[member.key])
+    there = {member.key for member in inside}
+    missing = {name: value for name, value in values.items() if name not in there}
     if missing:
         comma = b"," if inside else b""
-        yield Splice(options.end - 1, options.end - 1, comma + _all_true(missing))
+        yield Splice(options.end - 1, options.end - 1, comma + _listed(missing))
 
 
-def _all_true(names: Sequence[str]) -> bytes:
-    return b",".join(b'"%s":true' % name.encode() for name in names)
+def _listed(values: Mapping[str, bytes]) -> bytes:
+    return b",".join([b'"%s":%s' % (name.encode(), value) for name, value in values.items()])

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from paceline.core.multipart import read_form, rewrite_form
-from paceline.core.rewrite import UsageAdded, rewrite, usage_to_add
+from paceline.core.rewrite import UsageAdded, rewrite, usage_to_add, wants_k
 from paceline.core.types import Endpoint, RequestView
 from paceline.core.views import view_of
 from paceline.edge.client import Client
@@ -32,14 +32,16 @@ _BOOL_OR_NULL = (bool, type(None))
 
 @dataclass(slots=True)
 class Body:
-    """`rewritten` gives the bytes for a worker that calls the model by the name that it is told."""
+    """`rewritten` gives the bytes for a worker that calls the model by the name that it is told and
+    is to draft k tokens; None leaves that to it."""
 
     raw: bytes
     view: RequestView
     said: Mapping[str, Any]  # of a form, what we read of it
     content_type: bytes
     usage_added: UsageAdded
-    rewritten: Callable[[str], bytes]
+    takes_k: bool  # it may be told how many tokens to draft
+    rewritten: Callable[[str, int | None], bytes]
 
 
 async def read_body(
@@ -79,23 +81,25 @@ def _json(raw: bytes, endpoint: Endpoint, hints: bool) -> Body:
         raise InvalidRequest("stream must be true or false", param="stream")
     added = usage_to_add(endpoint, said, hints=hints)
 
-    def rewritten(model: str) -> bytes:
+    def rewritten(model: str, k: int | None) -> bytes:
         return rewrite(
-            raw, said, model=model, add_usage=added.chunk, add_continuous_usage=added.members
-        )
+            raw, said,
+            model=model, add_usage=added.chunk, add_continuous_usage=added.members, k=k,
+        )  # fmt: skip
 
-    return Body(raw, view_of(endpoint, said), said, JSON[1], added, rewritten)
+    takes_k = wants_k(endpoint, said)
+    return Body(raw, view_of(endpoint, said), said, JSON[1], added, takes_k, rewritten)
 
 
 def _form(raw: bytes, content_type: bytes) -> Body:
     form = read_form(raw, content_type.decode("latin-1"))
     said = {"model": form.model, "stream": form.stream}
 
-    def rewritten(model: str) -> bytes:
+    def rewritten(model: str, k: int | None) -> bytes:
         return rewrite_form(raw, form, model=model)
 
     view = view_of(Endpoint.TRANSCRIPTIONS, said)
-    return Body(raw, view, said, content_type, UsageAdded(), rewritten)
+    return Body(raw, view, said, content_type, UsageAdded(), False, rewritten)
 
 
 def _check_extent(raw: bytes) -> None:

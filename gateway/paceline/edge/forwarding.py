@@ -25,7 +25,7 @@ from paceline.edge.teacher import Kept
 from paceline.edge.telemetry import Telemetry
 from paceline.edge.upstream import Exchange
 from paceline.edge.wire import header, passed_down, passed_up, upstream_request_id
-from paceline.edge.workers import BACK_PRESSURE, Fleet
+from paceline.edge.workers import BACK_PRESSURE, Fleet, Model
 from paceline.errors import WorkerBusy, WorkerDied, WorkerError, WorkerUnavailable
 from paceline.settings import Mode, Settings
 
@@ -57,8 +57,6 @@ class Forwarder:
         learner = self._learner
         caller = request.caller(body.view, body.said, model.name, with_template=learner is not None)
         features = measure(body.view)
-        upstream_body = body.rewritten(model.settings.upstream_name)
-
         adaptive = learner.adaptive(model.name, caller) if learner and self._adapts else None
 
         def decided(*tried: str) -> Decision:
@@ -78,22 +76,20 @@ class Forwarder:
             return other != first.worker and self._fleet.workers[other].up
 
         try:
-            await self._ask(request, body, upstream_body, first, lesson(first), others=others)
+            await self._ask(request, body, model, first, lesson(first), others=others)
         except RETRYABLE:
             if request.client.started:
                 raise
             second = decided(first.worker)
             if second.worker == first.worker:  # there is nobody else
                 raise
-            await self._ask(
-                request, body, upstream_body, second, lesson(second), others=lambda: False
-            )
+            await self._ask(request, body, model, second, lesson(second), others=lambda: False)
 
     async def _ask(
         self,
         request: Request,
         body: Body,
-        upstream_body: bytes,
+        model: Model,
         decision: Decision,
         lesson: Lesson | None,
         *,
@@ -106,6 +102,7 @@ class Forwarder:
         record.answered_s = record.first_event_s = None  # what is known of a worker asked before
         self._telemetry.decided(decision)
         worker = self._fleet.workers[decision.worker]
+        k = decision.k if worker.per_request_k and body.takes_k else None
         with worker.request(0 if lesson is None else lesson.k):
             record.sent_s = self._now_s()
             exchange = await worker.upstream.send(
@@ -116,7 +113,7 @@ class Forwarder:
                     (b"X-Request-Id", upstream_request_id(request.id)),
                     *passed_up(request.client.headers),
                 ],
-                body=upstream_body,
+                body=body.rewritten(model.settings.upstream_name, k),
                 timeout_s=self._settings.timeouts.first_byte_s,
             )
             try:

@@ -39,6 +39,7 @@ class Worker:
         now_s: Callable[[], float],
     ) -> None:
         self.url = settings.url
+        self.per_request_k = settings.per_request_k
         self.upstream = Upstream(settings.url, key=settings.key, connect_s=timeouts.connect_s)
         self.in_flight = 0
         self._draft_slots = 0  # draft tokens a pass, of the requests in flight
@@ -179,6 +180,7 @@ class Worker:
                 load=self.load(now_s),
                 drafting=float(self._draft_slots),
                 elsewhere=self._elsewhere,
+                per_request_k=self.per_request_k,
             )
             stale_s = self._load_at_s + LOAD_FRESH_S
             self._snapshot_until_s = min(

@@ -21,6 +21,7 @@ from paceline.settings.schema import (
     RoutingTestSection,
     RuleSection,
     ThenSection,
+    WorkerSection,
 )
 from paceline.settings.speculation import speculation
 from paceline.settings.values import (
@@ -119,9 +120,13 @@ def _pool(section: PoolSection) -> PoolSettings:
     return PoolSettings(
         name=section.name,
         speculation=speculation(section.speculation) if section.speculation else None,
-        workers=tuple(WorkerSettings(url=w.url, key=w.key) for w in section.workers),
+        workers=tuple(map(_worker, section.workers)),
         max_num_seqs=section.max_num_seqs,
     )
+
+
+def _worker(section: WorkerSection) -> WorkerSettings:
+    return WorkerSettings(url=section.url, key=section.key, per_request_k=section.per_request_k)
 
 
 def _rule(section: RuleSection, index: int, names: Names, problems: Problems) -> Rule:

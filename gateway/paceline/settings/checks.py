@@ -94,10 +94,20 @@ def _check_models(data: Any, problems: Problems) -> None:
         urls = texts(model, "pools", EACH, "workers", EACH, "url", path=path)
         _refuse_duplicates("worker URL", _normal(urls), problems)
         _check_default_pool(model, path, problems)
+        _check_per_request_k(model, path, problems)
         for at, raw in find(model, "pools", EACH, "speculation", path=path):
             if isinstance(raw, dict):
                 check_speculation(raw, at, problems)
     _check_worker_keys(data, problems)
+
+
+def _check_per_request_k(model: Any, path: Path, problems: Problems) -> None:
+    for at, pool in find(model, "pools", EACH, path=path):
+        if isinstance(pool, dict) and pool.get("speculation") is None:
+            for worker_at, worker in find(pool, "workers", EACH, path=at):
+                if isinstance(worker, dict) and worker.get("per_request_k") is True:
+                    message = "true needs a pool that speculates; this one drafts nothing"
+                    problems.add((*worker_at, "per_request_k"), message)
 
 
 def _check_worker_keys(data: Any, problems: Problems) -> None:

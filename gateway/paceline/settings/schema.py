@@ -62,7 +62,7 @@ class AuthSection(Section):
 class WorkerSection(Section):
     url: WorkerUrl
     key: OptionalSecret = None
-    per_request_k: Annotated[bool, not_yet(False)] = False
+    per_request_k: bool = False
 
 
 class PoolSection(Section):

@@ -59,6 +59,7 @@ class Auth:
 class WorkerSettings:
     url: str  # scheme://host[:port], no path, no trailing slash
     key: str | None = field(default=None, repr=False)
+    per_request_k: bool = False  # it drafts as many tokens as a request's `paceline_k` says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

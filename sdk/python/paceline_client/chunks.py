@@ -49,8 +49,10 @@ class _Segment:
 class ChunkPacer:
     """A `Pacer` for chunks. Times are milliseconds, as there."""
 
-    def __init__(self, options: PacerOptions | None = None) -> None:
+    def __init__(self, options: PacerOptions | None = None, *, num_choices: int = 1) -> None:
+        """`num_choices` is how many choices were asked for."""
         self._pacer = Pacer(options)
+        self._num_choices = num_choices
         self._enabled = options is None or options.enabled
         self._seen: set[int] = set()
         self._finished: set[int] = set()
@@ -149,8 +151,8 @@ class ChunkPacer:
 
     @property
     def all_finished(self) -> bool:
-        """Whether choices were seen, and every one of them has its finish."""
-        return bool(self._seen) and self._seen == self._finished
+        """Whether every choice that was seen or asked for has its finish."""
+        return len(self._finished) >= self._num_choices and not self.incomplete
 
     @property
     def incomplete(self) -> bool:
@@ -340,4 +342,8 @@ def _logprobs(segment: _Segment, logprobs: Any, piece: Piece) -> Any:
     if not isinstance(logprobs, Mapping) or entries is None:
         return logprobs if piece.first and segment.owns_tokens else None
     kept = _of_piece(segment, entries, piece)
-    return None if kept is None else {**logprobs, _logprobs_key(segment): kept}
+    if kept is None:
+        return None
+    key = _logprobs_key(segment)
+    beside = {k: v for k, v in logprobs.items() if k == key or v is None or piece.first}
+    return {**beside, key: kept}

@@ -48,8 +48,9 @@ class ChatStream(SmoothStream[Chunk]):
         options: PacerOptions,
         route: Route,
         on_arrival: Callable[[Chunk], object] | None,
+        num_choices: int = 1,
     ) -> None:
-        super().__init__(source, options, on_arrival=on_arrival)
+        super().__init__(source, options, on_arrival=on_arrival, num_choices=num_choices)
         self.route = route
 
 
@@ -113,9 +114,10 @@ class AsyncClient:
         """
         options = options_for(pacing)
         async with self._opened({**body, "stream": True}) as response:
-            chunks = _chunks(response, num_choices=body.get("n") or 1)
+            num_choices = body.get("n") or 1
+            chunks = _chunks(response, num_choices=num_choices)
             route = route_of(response.headers)
-            async with ChatStream(chunks, options, route, on_arrival) as paced:
+            async with ChatStream(chunks, options, route, on_arrival, num_choices) as paced:
                 yield paced
 
     @contextlib.asynccontextmanager

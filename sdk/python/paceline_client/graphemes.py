@@ -31,7 +31,7 @@ _WHOLE_ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z^-~\\])"
 )
 # Up to three spaces may indent a fence (CommonMark); one or two backticks may become three.
-_FENCE = r"(?:\A|(?<=\n)) {0,3}(?:`{3,30}[^\s`]{0,32}|`{1,2})"
+_FENCE = r"(?:\A|(?<=\n)) {0,3}(?:`{3,30}[^\t-\r\x1b `]{0,32}|`{1,2})"
 _SPECIAL = re.compile(rf"(?P<escape>{_ESCAPE})|(?P<fence>{_FENCE})|\r\n")
 
 
@@ -117,7 +117,7 @@ def _joins(first: str, before: str, char: str) -> bool:
 
 
 def _extends(char: str) -> bool:
-    """Marks, joiners, variation selectors, skin tones, tags, half-width voicing marks."""
+    """Marks, joiners, variation selectors, skin tones, tags, half-width voicing marks, sara am."""
     if char < _FIRST_MARK:
         return False
     code = ord(char)
@@ -125,7 +125,7 @@ def _extends(char: str) -> bool:
         char in (_ZWJ, _ZWNJ)
         or 0x1F3FB <= code <= 0x1F3FF
         or 0xE0020 <= code <= 0xE007F
-        or code in (0xFF9E, 0xFF9F)
+        or code in (0x0E33, 0x0EB3, 0xFF9E, 0xFF9F)
         or unicodedata.category(char)[0] == "M"
     )
 

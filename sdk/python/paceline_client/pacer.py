@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import floor, inf
 
 from paceline_client.bursts import Bursts
 from paceline_client.cutting import Cutter, Piece
@@ -216,7 +216,7 @@ class Pacer:
         if not self._counts_tokens:
             return None
         if num_tokens is None or num_tokens <= 0:
-            return max(1, round(len(text) / self._chars_per_token))
+            return max(1, floor(len(text) / self._chars_per_token + 0.5))  # no halves to even
         self._chars_per_token += (max(1.0, len(text) / num_tokens) - self._chars_per_token) / 8
         return num_tokens
 

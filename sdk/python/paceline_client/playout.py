@@ -90,6 +90,8 @@ class Playout(Generic[T]):
 
     def push(self, item: T) -> None:
         self._queue.append(item)
+        if not item.weight:
+            return  # it goes with what stands before it
         self._pushed += item.weight
         last = self._deadlines[-1] if self._deadlines else None
         if last and last.cap_ms == inf and item.arrival_ms - last.arrival_ms < _SAME_ARRIVAL_MS:
@@ -100,7 +102,8 @@ class Playout(Generic[T]):
     def hurry(self, now_ms: float) -> None:
         """All that waits is due within `drain_ms`."""
         if self._deadlines:
-            self._deadlines[-1].cap_ms = now_ms + self._options.drain_ms
+            last = self._deadlines[-1]
+            last.cap_ms = min(last.cap_ms, now_ms + self._options.drain_ms)
 
     def replan(self, now_ms: float) -> None:
         """Something changed at `now_ms`: nothing still queued is due before it."""

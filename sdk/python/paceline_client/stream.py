@@ -73,15 +73,17 @@ def smooth(
     options: PacerOptions | str | None = None,
     *,
     on_arrival: Callable[[T], object] | None = None,
+    num_choices: int = 1,
     clock: Clock | None = None,
 ) -> SmoothStream[T]:
     """`source` paced: chunks of `openai.AsyncStream`, mappings of the same shape, or strings.
 
     `options` may be the name of a preset: realtime, balanced, silky, off. `on_arrival` is called
     with every chunk as it arrives and unsplit, which is the place to dispatch tool calls without
-    delay. Raises ValueError for an unknown preset.
+    delay. `num_choices` is the request's `n`. Raises ValueError for an unknown preset.
     """
-    return SmoothStream(source, options_for(options), on_arrival=on_arrival, clock=clock)
+    chosen = options_for(options)
+    return SmoothStream(source, chosen, on_arrival=on_arrival, num_choices=num_choices, clock=clock)
 
 
 class SmoothStream(Generic[T]):
@@ -97,10 +99,11 @@ class SmoothStream(Generic[T]):
         options: PacerOptions,
         *,
         on_arrival: Callable[[T], object] | None = None,
+        num_choices: int = 1,
         clock: Clock | None = None,
     ) -> None:
         self._source = source
-        self._pacer = ChunkPacer(options)
+        self._pacer = ChunkPacer(options, num_choices=num_choices)
         self._on_arrival = on_arrival
         self._given_clock = clock
         self._out: deque[T] = deque()

@@ -16,7 +16,8 @@ import pytest
 from official import MODEL, WEATHER, Clients, check_weather, recording
 from through import KEY, SAID, Through, absent, alike, idle, program, through
 
-SCRIPTS = Path(__file__).parents[2] / "node"
+ROOT = Path(__file__).parents[3]
+SCRIPTS = ROOT / "tests/node"
 READY = SCRIPTS / "node_modules" / ".ready"
 LEAST_NODE = 20
 TEXTS = ["The river runs.", "Bread rises."]
@@ -130,6 +131,52 @@ def check_responses(got: dict[str, Any], direct: dict[str, Any]) -> None:
     kinds = got["response_events"]
     assert (kinds[0], kinds[-1]) == ("response.created", "response.completed")
     assert "response.output_text.delta" in kinds
+
+
+async def test_our_own_package_streams_smooth_and_whole():
+    if not (ROOT / "sdk/js/dist/index.js").exists():
+        absent("the TypeScript SDK is not built (make setup does it)")
+    asks = {"logprobs": True, "max_tokens": 60, "seed": 3, "temperature": 0.5, "n": 2}
+    repeat = [{"role": "user", "content": "Repeat: a b c d e f g"}]
+    async with through() as it:
+        got = await results(it, "paceline.mjs")
+        num_generated = await num_generated_when_idle(it)
+        chat = await asked(it.plain, "/v1/chat/completions", messages=HI)
+        refusal = await asked(it.plain, "/v1/chat/completions", messages=HI, max_tokens=10**6)
+        sampled = await asked(it.workers["ngram"], "/v1/chat/completions", messages=repeat, **asks)
+    said = chat["choices"][0]["message"]["content"]
+    assert alike(got["whole"]) == alike(chat)
+    assert got["streamed"] == said
+    check_sampled(got["sampled"], sampled)
+    assert got["models"] == ["m", "alias"]
+    check_failures(got, refused=refusal["error"]["message"])
+    assert got["wrong_key"]["code"] == "invalid_api_key"
+    assert got["died"]["error"]["name"] == "StreamErrorEvent"
+    assert got["died"]["error"]["code"] == "worker_died"
+    assert got["died"]["text"]
+    assert got["aborted"] == 5
+    assert num_generated < 1500, "2000 were asked for, before the client left"
+
+
+def check_sampled(got: dict[str, Any], direct: dict[str, Any]) -> None:
+    """Two choices with log-probabilities, from the pool that speculates: all with its text."""
+    assert got["route"]["pool"] == "ngram"
+    assert got["route"]["workload"] == got["route"]["explain"]["workload"] == "edit"
+    assert got["stats"]["maxAddedDelayMs"] <= 400
+    used = got["chunks"][-1]["usage"]["completion_tokens"]
+    assert used == direct["usage"]["completion_tokens"]
+    for choice in direct["choices"]:
+        own = [
+            part
+            for chunk in got["chunks"]
+            for part in chunk["choices"]
+            if part["index"] == choice["index"]
+        ]
+        text = "".join(part["delta"].get("content") or "" for part in own)
+        scored = [part["logprobs"]["content"] for part in own if part.get("logprobs")]
+        assert text == choice["message"]["content"]
+        assert [entry for entries in scored for entry in entries] == choice["logprobs"]["content"]
+        assert [part["finish_reason"] for part in own][-1] == choice["finish_reason"]
 
 
 async def num_generated_when_idle(it: Through) -> float:

@@ -242,7 +242,10 @@ def _smoothed(values: Sequence[float], window: int = 5) -> list[tuple[float, flo
 
 
 def shown(interval: Interval) -> str:
-    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+    """A ratio and half of its interval; past 10 what counts is that it is large."""
+    if interval.mean >= 10.0:
+        return f"{interval.mean:.0f}"
+    return f"{interval.mean:.3f} ±{interval.mean - interval.low:.3f}"
 
 
 def _percent(value: float | None) -> str:

@@ -1,0 +1,80 @@
+/** What a stream's arrivals say about its source: time per unit, and how far apart bursts are. */
+
+/** Arrivals this close are one burst: a read may hold several events of one pass. */
+const MERGE_MS = 4;
+/** For the gap, bursts count less by e for every 2.5 s since. */
+const MEMORY_MS = 2500;
+/** For the period, this many bursts count, all alike. */
+const REMEMBERED_BURSTS = 25;
+/**
+ * A pause of over two usual periods, or of over 1.2 s, is a stall, and counts as only that long: a
+ * queue or a tool that thinks says nothing of the pace, and must not teach the pacer to wait.
+ */
+const STALL_PERIODS = 2;
+const MAX_PERIOD_MS = 1200;
+const MIN_BURSTS = 4;
+const PRIOR_GAP_MS = 8;
+
+/**
+ * Estimates from the bursts so far, older ones forgotten with `MEMORY_MS`.
+ *
+ * The gap is time per unit of weight, the sum of periods over the sum of units rather than a mean
+ * of rates, which small bursts would dominate. The period is the median: a high quantile, as audio
+ * buffers aim at (WebRTC's NetEQ: 0.95 of lateness), swells with the first stalls, which no delay
+ * within reason could hide, and then spends delay for nothing.
+ */
+export class Bursts {
+  numBursts = 0;
+  readonly #periods: number[] = [];
+  #medianMs: number | undefined;
+  #sumMs = 0;
+  #sumUnits = 0;
+  #lastMs: number | undefined;
+  #firstUnits = 0;
+  #hintedGapMs = 0;
+  #hintedPeriodMs = 0;
+
+  /** Takes `units` that arrived at `nowMs`. */
+  arrive(nowMs: number, units: number): void {
+    if (this.#lastMs === undefined || nowMs - this.#lastMs > MERGE_MS) this.#begin(nowMs);
+    if (this.numBursts === 1) this.#firstUnits += units;
+    else this.#sumUnits += units;
+  }
+
+  /** What the server expects, for the time before anything was measured. */
+  hint(periodMs: number, units: number | undefined): void {
+    this.#hintedPeriodMs = periodMs;
+    if (units) this.#hintedGapMs = periodMs / units;
+  }
+
+  /** Milliseconds per unit of weight. */
+  get gapMs(): number {
+    if (this.#sumMs > 0 && this.#sumUnits > 0) return this.#sumMs / this.#sumUnits;
+    return this.#hintedGapMs || PRIOR_GAP_MS;
+  }
+
+  /** How long the source is usually silent between bursts. */
+  get periodMs(): number {
+    return this.#medianMs ?? (this.#hintedPeriodMs || this.#firstUnits * this.gapMs);
+  }
+
+  #begin(nowMs: number): void {
+    this.numBursts++;
+    if (this.#lastMs !== undefined) {
+      const periods = this.#periods;
+      // A pause beyond this is a stall of this length: it says nothing of the pace.
+      const longestMs =
+        periods.length < MIN_BURSTS
+          ? MAX_PERIOD_MS
+          : Math.min(MAX_PERIOD_MS, STALL_PERIODS * this.#medianMs!);
+      const periodMs = Math.min(nowMs - this.#lastMs, longestMs);
+      const kept = Math.exp(-periodMs / MEMORY_MS);
+      this.#sumMs = this.#sumMs * kept + periodMs;
+      this.#sumUnits *= kept;
+      periods.push(periodMs);
+      if (periods.length > REMEMBERED_BURSTS) periods.shift();
+      this.#medianMs = new Float64Array(periods).sort()[periods.length >> 1];
+    }
+    this.#lastMs = nowMs;
+  }
+}
