@@ -67,7 +67,11 @@ def run_command(args: argparse.Namespace) -> int:
         return 2
     seeds = args.seed or scenario.seeds
     cells = [(rate, name) for rate in rates for name in policies]
-    table = Table(title=f"{scenario.name}, {len(seeds)} seeds", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=f"{scenario.name}, {len(seeds)} seed{'' if len(seeds) == 1 else 's'}",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
     for column in COLUMNS:
         table.add_column(
             column, justify="left" if column in ("policy", "pools") else "right", no_wrap=True

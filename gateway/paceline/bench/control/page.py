@@ -172,14 +172,14 @@ def pictures(cells: Sequence[Cell], recoveries: Sequence[Recovery]) -> dict[str,
     found = {}
     for mix, of_mix in by_mix(cells).items():
         shown_policies = ("paceline", "oracle", "least loaded", "round robin", "by label", OFF)
-        best = max(of_mix, key=lambda cell: cell.share).best_static
+        best = dict.fromkeys(cell.best_static for cell in of_mix)
         for figure, label in (
             ("goodput", "good requests/s"),
             ("mean_e2e_s", "mean E2E latency, s"),
         ):
             lines = [
                 _line(of_mix, name, figure)
-                for name in dict.fromkeys((*shown_policies, best))
+                for name in dict.fromkeys((*shown_policies, *best))
                 if all(name in cell.runs for cell in of_mix)
             ]
             found[f"control-{mix}-{figure}"] = chart(
