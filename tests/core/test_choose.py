@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.beliefs import Drafting, Outlook
-from paceline.core.choose import HARMLESS, MOVES, PREFERENCE, Adaptive, choose
+from paceline.core.choose import HARMLESS, MOVES, PREFERENCE, WORTH, Adaptive, choose
 from paceline.core.step_time import StepTime
 from paceline.core.types import (
     Caller,
@@ -151,6 +151,12 @@ def test_time_goes_by_the_harmonic_mean_over_the_cases():
     assert choice.chosen.tokens_per_pass == pytest.approx(1.6)  # and not 2.5
 
 
+def test_a_tie_is_no_reason_to_leave_the_default():
+    told = Told({"a": [(1.0,)], "b": [(1.0,)]}, steps={"a": STEP.times(0.99)})
+    choice, reason = chosen(pool("a", 0, at("a")), pool("b", 0, at("b")), told=told, default="b")
+    assert (choice.chosen.pool, reason) == ("b", Reason.UNSURE)
+
+
 def test_a_conversation_moves_only_for_much_less():
     def went(slow: float) -> tuple[str, Reason]:
         told = Told({"a": [(1.0,)], "b": [(1.0,)]}, steps={"a": STEP.times(slow)})
@@ -180,7 +186,7 @@ def test_a_preference_is_worth_a_fifth():
         pools = pool("a", 0, at("a")), pool("b", 0, at("b"))
         return chosen(*pools, told=told, default="b", preferred="a")[0].chosen.pool
 
-    assert winner(0.99 / PREFERENCE) == "a"
+    assert winner(0.99 * WORTH / PREFERENCE) == "a"
     assert winner(1.01 / PREFERENCE) == "b"
 
 
@@ -259,12 +265,13 @@ loads = st.integers(0, 300)
 
 @given(loads, loads, loads, st.floats(0.5, 2.0))
 def test_the_laws(one, two, three, slow):
-    """The cheapest of what is up is chosen, costs add up, and more load never costs less."""
+    """The cheapest of what is up is chosen, or what costs next to no more; costs add up; and more
+    load never costs less."""
     told = replace(FASTER, steps={"s": STEP.times(slow)})
     pools = pool("spec", 3, at("s", one, 3), at("t", two, 3)), pool("plain", 0, at("p", three))
     choice, reason = chosen(*pools, told=told)
-    assert choice.chosen is choice.weighed[0]
-    assert reason is Reason.COST
+    assert (choice.chosen is choice.weighed[0]) == (reason is Reason.COST)
+    assert WORTH * choice.chosen.cost_s <= choice.weighed[0].cost_s
     assert [terms.cost_s for terms in choice.weighed] == sorted(t.cost_s for t in choice.weighed)
     for terms in choice.weighed:
         parts = terms.wait_s + terms.prefill_s + terms.decode_s + terms.others_s

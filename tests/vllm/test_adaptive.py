@@ -25,6 +25,7 @@ LINES = (
     "On Sunday the wind turned, and by Monday the snow was gone.",
 )
 ASK = "Correct the spelling in this text and return it in full:\n\n"
+ALLOWED = list(range(300, 312))
 FREE = (
     "Why is the sky blue? Explain it to a child.",
     "Tell me a story about a lighthouse keeper.",
@@ -104,14 +105,18 @@ def tokens_per_pass(decisions: list[dict[str, Any]]) -> float:
 
 
 async def test_a_workload_that_stops_copying_leaves_the_lookup_pool(workers):
-    """They still look like edits, but what comes back is free: sampled hot, nothing is copied."""
+    """They still look like edits, but what comes back is a draw from a few tokens: the lookup finds
+    a draft in nearly every pass, which costs, and hardly any of it holds."""
     async with adaptive(workers) as g:
         body = {"model": "m", "messages": [{"role": "user", "content": edit(0)}]}
         before = await explained(g, body)
         where = []
         for turn in range(60):
-            hot = {"temperature": 2.0, "seed": turn, "max_tokens": 32, "ignore_eos": True}
-            where.append((await asked(g, edit(turn), f"hot-{turn}", **hot))["pool"])
+            free = {
+                "temperature": 2.0, "seed": turn, "max_tokens": 64, "ignore_eos": True,
+                "allowed_token_ids": ALLOWED,
+            }  # fmt: skip
+            where.append((await asked(g, edit(turn), f"free-{turn}", **free))["pool"])
             if where[-2:] == ["plain"] * 2:
                 break
         after = await explained(g, body)

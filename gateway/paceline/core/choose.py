@@ -12,8 +12,9 @@ goes by 1 / tau: so tau here is the harmonic mean over the cases. The arithmetic
 case that copies pay for the passes of the one that does not, and send half-likely edits to lookups
 on which they are slower on average.
 
-When costs are close or uncertain, what is known stays: the default pool, unless another is cheaper
-in `SURE` of the cases; a conversation's place, unless another costs less than `MOVES` of it.
+When costs are close or uncertain, what is known stays: the default pool, unless another costs less
+than `WORTH` of it in `SURE` of the cases; a conversation's place, unless another costs less than
+`MOVES` of it.
 
 Where it fails: G is a mean, so the cost of a wrong pool is misjudged for very long and very short
 answers; sequences beside are all taken to have a mean context; a worker's queue is taken to drain
@@ -40,6 +41,9 @@ from paceline.core.types import (
 )
 
 SURE = 0.6
+WORTH = 0.97
+"""Of the default pool's cost, below which another is cheaper: passes are timed from outside, and a
+tie is no reason to leave."""
 MOVES = 0.85
 PREFERENCE = 0.8
 """What a rule's `prefer` multiplies a pool's cost with."""
@@ -201,7 +205,7 @@ def _seats(pool: PoolSnapshot, worker: WorkerSnapshot) -> float:
 
 
 def _confidence(chosen: Terms, default: Terms, offers: dict[str, _Offer]) -> float:
-    """P(`chosen` costs less than `default`), over the cases that the request may be."""
+    """P(`chosen` is worth leaving `default` for), over the cases that the request may be."""
     if chosen.pool == default.pool:
         return 1.0
     cases = offers[chosen.pool].drafting
@@ -212,7 +216,7 @@ def _confidence(chosen: Terms, default: Terms, offers: dict[str, _Offer]) -> flo
             for share, inverse, default_inverse in zip(
                 cases.shares, cases.inverse_taus[chosen.k], theirs, strict=True
             )
-            if chosen.cost_at(inverse) < default.cost_at(default_inverse)
+            if chosen.cost_at(inverse) < WORTH * default.cost_at(default_inverse)
         ]
     )
 

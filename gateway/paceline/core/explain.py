@@ -28,13 +28,17 @@ def explain(decision: Decision) -> dict[str, Any]:
 
 def explain_whole(decision: Decision) -> dict[str, Any]:
     """As `explain`, with every term of every pool's cost and a sentence that says why."""
-    choice = decision.choice
-    said = explain(decision) | {"why": why(decision)}
-    if choice is not None:
-        said["terms"] = {terms.pool: explain_terms(terms) for terms in choice.weighed} | {
-            choice.chosen.pool: explain_terms(choice.chosen)
-        }
-    return said
+    return explain(decision) | {"why": why(decision)} | explain_choice(decision.choice)
+
+
+def explain_choice(choice: Choice | None) -> dict[str, Any]:
+    """`terms` of the best offer of each pool, and of the one taken where it was another."""
+    if choice is None:
+        return {}
+    said = {terms.pool: explain_terms(terms) for terms in choice.weighed}
+    if choice.chosen not in choice.weighed:
+        said[choice.chosen.pool] = explain_terms(choice.chosen)
+    return {"terms": said}
 
 
 def explain_classification(classification: Classification) -> dict[str, Any]:
@@ -48,18 +52,21 @@ def explain_classification(classification: Classification) -> dict[str, Any]:
 
 def explain_terms(terms: Terms) -> dict[str, Any]:
     """One pool's best offer: what its cost is made of, in seconds, and what that follows from."""
-    said = {
+    # Written out, and each part worked out once: this is done for every pool of a logged request.
+    wait_s, decode_s, others_s = terms.wait_s, terms.decode_s, terms.others_s
+    cost_s = (wait_s + terms.prefill_s + decode_s + others_s) * terms.preference
+    said: dict[str, Any] = {
         "worker": terms.worker,
         "k": terms.k,
-        "cost_s": _seconds(terms.cost_s),
-        "wait_s": _seconds(terms.wait_s),
-        "prefill_s": _seconds(terms.prefill_s),
-        "decode_s": _seconds(terms.decode_s),
-        "others_s": _seconds(terms.others_s),
+        "cost_s": round(cost_s, 6),
+        "wait_s": round(wait_s, 6),
+        "prefill_s": round(terms.prefill_s, 6),
+        "decode_s": round(decode_s, 6),
+        "others_s": round(others_s, 6),
         "preference": terms.preference,
         "tokens_per_pass": round(terms.tokens_per_pass, 3),
-        "pass_s": _seconds(terms.pass_s),
-        "pass_before_s": _seconds(terms.pass_before_s),
+        "pass_s": round(terms.pass_s, 6),
+        "pass_before_s": round(terms.pass_before_s, 6),
         "running": round(terms.running, 1),
         "output_tokens": round(terms.output_tokens),
         "expected_tokens_per_s": round(terms.tokens_per_s, 1),
@@ -106,14 +113,9 @@ def _choice_in_short(choice: Choice) -> dict[str, Any]:
     other = choice.runner_up
     return {
         "k": choice.chosen.k,
-        "cost_s": {terms.pool: _seconds(terms.cost_s) for terms in choice.weighed}
-        | {choice.chosen.pool: _seconds(choice.chosen.cost_s)},
+        "cost_s": {terms.pool: round(terms.cost_s, 6) for terms in choice.weighed}
+        | {choice.chosen.pool: round(choice.chosen.cost_s, 6)},
         "expected_tokens_per_s": round(choice.chosen.tokens_per_s, 1),
         "choice_confidence": None if choice.confidence is None else round(choice.confidence, 2),
         "runner_up": None if other is None else other.pool,
     }
-
-
-def _seconds(value: float) -> float:
-    """To the microsecond: enough for any term, and short."""
-    return round(value, 6)

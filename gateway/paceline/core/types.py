@@ -317,8 +317,8 @@ class Choice:
     """A pool, worker and k by cost, and what it was weighed against: the best of each pool,
     cheapest first.
 
-    `confidence` is P(its cost is below that of the best in the default pool), over the cases that
-    the request may be; None where there is no default to compare with.
+    `confidence` is P(its cost is below 0.97 of that of the best in the default pool), over the
+    cases that the request may be; None where there is no default to compare with.
     """
 
     chosen: Terms

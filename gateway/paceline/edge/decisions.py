@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from paceline.core.explain import explain_whole
+from paceline.core.explain import explain, explain_choice
 from paceline.edge.telemetry import RequestRecord
 from paceline.errors import ConfigurationError
 
@@ -29,7 +29,8 @@ QUEUED = 4096
 
 def described(record: RequestRecord, ended_unix_s: float) -> dict[str, Any]:
     """A request's decision and what came of it, as plain JSON values; times in seconds."""
-    assert record.decision is not None
+    decision = record.decision
+    assert decision is not None
     first_s = record.first_event_s
     return {
         "ended_unix_s": round(ended_unix_s, 3),
@@ -40,7 +41,8 @@ def described(record: RequestRecord, ended_unix_s: float) -> dict[str, Any]:
         "ttft_s": None if first_s is None else round(first_s - record.arrived_s, 6),
         "e2e_s": None if record.ended_s is None else round(record.ended_s - record.arrived_s, 6),
         "accepted": None if record.report is None else list(record.report.histogram),
-        **explain_whole(record.decision),
+        **explain(decision),
+        **explain_choice(decision.choice),
     }
 
 
