@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.core.band_shift import BandShift
+from paceline.core import band_shift
+from paceline.core.band_shift import BandShift, Shifts
 
 COPIES = (0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.8)
 COPIED, FREE = (0.0,) * 6 + (1.0,), (1.0,) + (0.0,) * 6
@@ -55,3 +56,14 @@ def test_it_comes_back_from_plain_values():
     assert again.factors == shift.factors
     with pytest.raises(ValueError, match="counts"):
         again.restore(believed=[1.0], found=[1.0])
+
+
+def test_groups_are_told_apart_and_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(band_shift, "MAX_GROUPS", 2)
+    shifts = Shifts(4)
+    for key in (1, 1, 1, 2, 3):
+        shifts.observe(key, COPIES, FREE if key == 1 else COPIED)
+    assert shifts.corrected(1, COPIES) == COPIES, "forgotten"
+    assert shifts.corrected(2, COPIES)[6] > 0.8
+    assert shifts.observe(0, COPIES, FREE) == COPIES, "no group"
+    assert shifts.corrected(0, COPIES) == COPIES

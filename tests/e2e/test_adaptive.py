@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from harness import NGRAM, Served, eventually, gateway, pool
+from paceline.core.sampling import LIKELY_EVERY_S
 from paceline.core.types import Speculation, Workload
-from paceline.edge.replays import KEEP_EVERY_S
 from paceline.errors import ConfigurationError
 from paceline.settings import Learning, Log, Mode, PoolSettings, WorkerSettings
 from paceline.testing.scripted import ScriptedWorker, response
@@ -283,7 +283,7 @@ async def test_an_answer_is_studied_and_teaches_the_lookup_pool_that_did_not_wri
         for turn in range(4):
             await g.chat(EDIT)
             await eventually(lambda turn=turn: beliefs.num_observed > turn, within_s=20)
-            await asyncio.sleep(KEEP_EVERY_S)  # as often as one is looked at
+            await asyncio.sleep(LIKELY_EVERY_S)  # as often as one is looked at
         after = beliefs.tokens_per_pass("ngram", Workload.EDIT)[5]
         metrics = await g.metrics()
     assert after > before

@@ -1,15 +1,16 @@
 """How far copy ratios turn out otherwise than believed, and beliefs put right by it.
 
 A classifier learned elsewhere may be wrong about the traffic here: an application's "edits" may
-rewrite everything. So for each group of requests (a workload, a template) two things are added up
-by band of the copy ratio: how much was believed to lie there, and how much was found to. Their
-quotient corrects the next belief: the ratio of new to old class frequencies by which Saerens,
-Latinne and Decaestecker ("Adjusting the outputs of a classifier to new a priori probabilities",
-2002) correct a posterior.
+rewrite everything. So for each group of requests (a workload, a template, a conversation) two
+things are added up by band of the copy ratio: how much was believed to lie there, and how much was
+found to. Their quotient corrects the next belief: the ratio of new to old class frequencies by
+which Saerens, Latinne and Decaestecker ("Adjusting the outputs of a classifier to new a priori
+probabilities", 2002) correct a posterior.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from operator import mul
 
@@ -20,19 +21,24 @@ Shares = tuple[float, ...]
 
 WORKLOAD_REQUESTS = 50.0
 TEMPLATE_REQUESTS = 16.0
-"""How many requests are remembered, of a workload and of a template: fewer of what is narrower."""
-AS_BELIEVED_REQUESTS = 6.0
-"""Requests that are taken to have turned out as believed, beside those seen: a Dirichlet prior
-whose mean is what was believed."""
+CONVERSATION_REQUESTS = 4.0
+"""How many requests are remembered, of a workload, a template, a conversation: fewer of what is
+narrower."""
+AS_BELIEVED_SHARE = 0.125
+"""Requests that are taken to have turned out as believed, beside those seen, as a share of those
+remembered: a Dirichlet prior whose mean is what was believed."""
+MAX_GROUPS = 4096
+"""Templates, and conversations, that are remembered, the latest ones."""
 
 
 class BandShift:
     """Of one group of requests."""
 
-    __slots__ = ("_believed", "_found", "_memory", "factors")
+    __slots__ = ("_believed", "_found", "_memory", "_prior", "factors")
 
     def __init__(self, memory_requests: float) -> None:
         self._memory = memory_requests
+        self._prior = AS_BELIEVED_SHARE * memory_requests
         self._believed = [0.0] * NUM_BANDS
         self._found = [0.0] * NUM_BANDS
         self.factors: tuple[float, ...] = (1.0,) * NUM_BANDS
@@ -68,11 +74,33 @@ class BandShift:
             return
         mean = [believed / total for believed in self._believed]
         self.factors = tuple(
-            (found + AS_BELIEVED_REQUESTS * share) / (believed + AS_BELIEVED_REQUESTS * share)
-            if share > 0
-            else 1.0
+            (found + self._prior * share) / (believed + self._prior * share) if share > 0 else 1.0
             for believed, found, share in zip(self._believed, self._found, mean, strict=True)
         )
+
+
+class Shifts:
+    """Of many groups of one kind, by key; 0 is no group."""
+
+    def __init__(self, memory_requests: float) -> None:
+        self._memory = memory_requests
+        self._of: OrderedDict[int, BandShift] = OrderedDict()
+
+    def corrected(self, key: int, shares: Shares) -> Shares:
+        shift = self._of.get(key)
+        return shares if shift is None else shift.corrected(shares)
+
+    def observe(self, key: int, believed: Shares, found: Shares) -> Shares:
+        """Learns, and gives back what was believed as put right by what was known before."""
+        if not key:
+            return believed
+        shift = self._of.pop(key, None) or BandShift(self._memory)
+        self._of[key] = shift  # the latest comes last
+        corrected = shift.corrected(believed)
+        shift.observe(believed, found)
+        if len(self._of) > MAX_GROUPS:
+            self._of.popitem(last=False)
+        return corrected
 
 
 def _faded(counts: Sequence[float], keep: float, shares: Shares) -> list[float]:

@@ -6,7 +6,7 @@ there is an answer from the first request on:
 
 - how many tokens a pass yields, from survivals by (pool, workload, band of the copy ratio), mixed
   over the request's own belief about its copy ratio (`posterior`, `priors`);
-- how far copy ratios turn out otherwise than classified, by workload and by template
+- how far copy ratios turn out otherwise than classified, by workload, template and conversation
   (`band_shift`);
 - how long a pass takes, by pool, and how much slower than its pool a worker is (`step_time`);
 - how much a request writes and reads (running means).
@@ -19,7 +19,6 @@ that justifies incremental, sparse, and other variants", 1998).
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp
@@ -27,10 +26,12 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from paceline.core.band_shift import (
+    CONVERSATION_REQUESTS,
     TEMPLATE_REQUESTS,
     WORKLOAD_REQUESTS,
     BandShift,
     Shares,
+    Shifts,
     normalised,
 )
 from paceline.core.knee import knee_running_sequences
@@ -61,7 +62,6 @@ TYPICAL_WEIGHT = 1.0 / 64.0
 """Of one request in that."""
 CHARS_PER_TOKEN = 4.0
 """Of English text in common vocabularies (OpenAI's rule of thumb); learned for the traffic here."""
-MAX_TEMPLATES = 4096
 
 
 class Drafting(NamedTuple):
@@ -100,6 +100,7 @@ class Outcome:
     worker: str
     workload: Workload
     template: int = 0
+    conversation: int = 0
     believed: Shares
     k: int
     prompt_chars: int = 0
@@ -136,7 +137,8 @@ class Beliefs:
     num_looping: int = 0
     _of_pool: dict[str, PoolBelief] = field(init=False)
     _shifts: dict[Workload, BandShift] = field(init=False)
-    _templates: OrderedDict[int, BandShift] = field(default_factory=OrderedDict)
+    _templates: Shifts = field(default_factory=lambda: Shifts(TEMPLATE_REQUESTS))
+    _conversations: Shifts = field(default_factory=lambda: Shifts(CONVERSATION_REQUESTS))
     _output: dict[Workload, Mean] = field(init=False)
     _prompt: Mean = field(default_factory=lambda: Mean(500.0))
     _chars_per_token: Mean = field(default_factory=lambda: Mean(CHARS_PER_TOKEN))
@@ -163,8 +165,11 @@ class Beliefs:
             output = min(output, float(max(view.max_tokens, 1)))
         return Outlook(
             workload=workload,
-            shares=self._corrected(
-                band_shares(classification.copy_ratio), workload, caller.template
+            shares=self._put_right(
+                band_shares(classification.copy_ratio),
+                workload,
+                caller.template,
+                conversation_key(caller),
             ),
             output_tokens=output,
             prompt_tokens=features.prompt_chars / self._chars_per_token.value,
@@ -177,6 +182,10 @@ class Beliefs:
     def fill(self, pool: PoolSnapshot) -> float:
         """What part of its draft slots a pool's requests use, in [0, 1]."""
         return self.fill_of(pool.name)
+
+    def looks_up(self, pool: str) -> bool:
+        """Whether a pool drafts by looking up, so that what it accepts tells of copying."""
+        return self._of_pool[pool].looks_up
 
     def fill_of(self, pool: str) -> float:
         return self._of_pool[pool].fill.value
@@ -246,7 +255,7 @@ class Beliefs:
         if pool is None or passes is None:
             return
         if outcome.accepted is not None:
-            where = found or self._corrected(outcome.believed, outcome.workload, outcome.template)
+            where = found or self._corrected(outcome)
             for band, share in enumerate(where):
                 pool.cells[outcome.workload, band].observe(
                     outcome.accepted, passes, now_s, half_life_s=self.half_life_s, weight=share
@@ -299,7 +308,7 @@ class Beliefs:
             return tuple([float(band == band_of(outcome.copy_ratio)) for band in range(NUM_BANDS)])
         if pool is None or passes is None or outcome.accepted is None or not pool.looks_up:
             return None
-        believed = self._corrected(outcome.believed, outcome.workload, outcome.template)
+        believed = self._corrected(outcome)
         logs = [
             log_likelihood(outcome.accepted, passes, pool.cells[outcome.workload, band].survivals())
             for band in range(NUM_BANDS)
@@ -311,13 +320,11 @@ class Beliefs:
         )
 
     def _observe_bands(self, outcome: Outcome, found: Shares) -> None:
+        """Of the workload, then of what is narrower: each learns what is left to be put right."""
         shift = self._shifts[outcome.workload]
-        if outcome.template:
-            template = self._templates.pop(outcome.template, None) or BandShift(TEMPLATE_REQUESTS)
-            self._templates[outcome.template] = template  # the latest comes last
-            template.observe(shift.corrected(outcome.believed), found)
-            while len(self._templates) > MAX_TEMPLATES:
-                self._templates.popitem(last=False)
+        believed = shift.corrected(outcome.believed)
+        believed = self._templates.observe(outcome.template, believed, found)
+        self._conversations.observe(outcome.conversation, believed, found)
         typical = self._typical[outcome.workload]
         self._typical[outcome.workload] = tuple(
             old + TYPICAL_WEIGHT * (new - old) for old, new in zip(typical, found, strict=True)
@@ -340,7 +347,8 @@ class Beliefs:
     # -- kept from one start to the next ---------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """All that was learned, but for templates and slow workers, as plain JSON values."""
+        """All that was learned, but for what may be another's tomorrow (templates, conversations,
+        slow workers), as plain JSON values."""
         return {
             "pools": {name: of.state() for name, of in self._of_pool.items()},
             "shifts": {workload.value: shift.state() for workload, shift in self._shifts.items()},
@@ -368,10 +376,19 @@ class Beliefs:
 
     # -- within ----------------------------------------------------------------------------------
 
-    def _corrected(self, shares: Shares, workload: Workload, template: int) -> Shares:
+    def _corrected(self, outcome: Outcome) -> Shares:
+        return self._put_right(
+            outcome.believed, outcome.workload, outcome.template, outcome.conversation
+        )
+
+    def _put_right(
+        self, shares: Shares, workload: Workload, template: int, conversation: int
+    ) -> Shares:
+        """The classifier's belief, by how its like have turned out."""
         shares = self._shifts[workload].corrected(shares)
-        shift = self._templates.get(template) if template else None
-        return shares if shift is None else shift.corrected(shares)
+        return self._conversations.corrected(
+            conversation, self._templates.corrected(template, shares)
+        )
 
     def _scale(self) -> float | None:
         """How slow this model's passes are beside the prior's device: of the pools measured, whose
@@ -379,3 +396,8 @@ class Beliefs:
         scales = [of.fit.scale for of in self._of_pool.values()]
         known = sorted(filter(None, scales))
         return known[len(known) // 2] if known else None
+
+
+def conversation_key(caller: Caller) -> int:
+    """What a conversation is remembered by: Python's own hash, which differs between processes."""
+    return hash(caller.conversation)

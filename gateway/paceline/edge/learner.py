@@ -1,8 +1,8 @@
 """What requests teach: outcomes gathered from what ended, taken in beside the requests.
 
 A request costs the hot path a few marks; how it went is worked out in a loop of its own, a few
-times a second, and of a busy gateway's requests only as many as teach something new: `PER_TURN` of
-each turn, drawn evenly. What was learned is a model's `Beliefs`; where conversations went is kept
+times a second, and of a busy gateway's requests only an even draw (`core/sampling.py`). What was
+learned is a model's `Beliefs`; where conversations went is kept
 here too.
 """
 
@@ -17,10 +17,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from paceline.core.beliefs import Beliefs, Outcome
+from paceline.core.beliefs import Beliefs, Outcome, conversation_key
 from paceline.core.choose import Adaptive
 from paceline.core.priors import draft_limit
 from paceline.core.replayable import Replayed
+from paceline.core.sampling import TURN_S, Lessons
 from paceline.core.types import Caller, Decision, Place, RequestFeatures
 from paceline.edge.bodies import Body
 from paceline.edge.lessons import Lesson, outcome_of
@@ -33,10 +34,6 @@ from paceline.settings import Learning
 
 log = logging.getLogger(__name__)
 
-TURN_S = 0.5
-PER_TURN = 12
-"""Outcomes learned from in a turn, of those that ended in it: some 80 us each, so 0.2 % of a core,
-and 24 requests a second are more than any belief remembers for long."""
 SAVE_TURNS = 60
 """Every how many turns what was learned is kept."""
 MAX_PLACES = 65_536
@@ -86,21 +83,20 @@ class Learner:
             for pool in model.pools
         }
         self._places: OrderedDict[int, Place] = OrderedDict()
-        self._lessons: list[Lesson] = []
-        self._num_ended = 0
+        self._lessons: Lessons[Lesson] = Lessons(rng)
 
     def adaptive(self, model: str, caller: Caller) -> Adaptive:
         """What a request of this caller is decided by."""
         return Adaptive(
             self.beliefs[model],
-            self._places.get(hash(caller.conversation)),
+            self._places.get(conversation_key(caller)),
             self._rng.random(),
             self._settings.exploration,
         )
 
     def begins(self, decision: Decision, features: RequestFeatures, caller: Caller) -> Lesson:
         """A request is about to be sent to the worker decided on."""
-        conversation = hash(caller.conversation)
+        conversation = conversation_key(caller)
         self._places[conversation] = Place(decision.pool, decision.worker)
         self._places.move_to_end(conversation)
         if len(self._places) > MAX_PLACES:
@@ -111,10 +107,11 @@ class Learner:
             limit if decision.k is None else decision.k,
             limit,
             caller.template,
+            conversation,
             features.prompt_chars,
             features.view.max_tokens,
             self._fleet.workers[decision.worker].busy(),
-            None if self.replays is None else self.replays.keep(decision.model),
+            None if self.replays is None else self.replays.keep(decision),
         )
 
     def ended(self, lesson: Lesson, record: RequestRecord, body: Body) -> None:
@@ -125,13 +122,8 @@ class Learner:
             lesson, body.raw, body.view.endpoint, body.view.stream
         ):
             return  # it is learned from when it has been studied
-        self._num_ended += 1
-        if len(self._lessons) < PER_TURN:
-            self._lessons.append(lesson)
-            return
-        at = self._rng.randrange(self._num_ended)  # reservoir sampling (Vitter 1985, algorithm R)
-        if at < PER_TURN:
-            self._lessons[at] = lesson
+        looked_up = self.beliefs[lesson.decision.model].looks_up(lesson.decision.pool)
+        self._lessons.add(lesson, looked_up=looked_up)
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """What has to run for as long as there are requests."""
@@ -183,8 +175,7 @@ class Learner:
 
     def take_in(self) -> None:
         """Learns from what ended since the last time."""
-        lessons, self._lessons, self._num_ended = self._lessons, [], 0
-        for lesson in lessons:
+        for lesson in self._lessons.take():
             self._learn(lesson)
 
     def _learn(self, lesson: Lesson, replayed: Replayed | None = None) -> None:

@@ -29,6 +29,7 @@ class Lesson:
     k: int
     limit: int  # of its pool's k
     template: int
+    conversation: int
     prompt_chars: int
     max_tokens: int | None
     began: Busy
@@ -61,6 +62,7 @@ def outcome_of(
         worker=decision.worker,
         workload=decision.classification.workload,
         template=lesson.template,
+        conversation=lesson.conversation,
         believed=band_shares(decision.classification.copy_ratio),
         k=k,
         prompt_chars=lesson.prompt_chars,

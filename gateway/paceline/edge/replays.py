@@ -1,9 +1,9 @@
 """Answers for the replay teacher to study, and what its findings teach.
 
-Of a busy gateway's requests few are kept, one in `KEEP_EVERY_S` at most: the teacher has 5 % of a
-core. What it finds is the answer's true copy ratio, whether it loops, and what each lookup pool
-would have made of it, whoever wrote it. The latter is in word tokens; a correction a pool, learned
-from answers that a worker counted too, makes tokens of them.
+Of a busy gateway's requests few are kept (`core/sampling.py`): the teacher has 5 % of a core. What
+it finds is the answer's true copy ratio, whether it loops, and what each lookup pool would have
+made of it, whoever wrote it. The latter is in word tokens; a correction a pool, learned from
+answers that a worker counted too, makes tokens of them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from paceline.core.correction import Correction, observed_tokens_per_pass, survi
 from paceline.core.pool_belief import LOOKUPS
 from paceline.core.replay import LookupReplay
 from paceline.core.replayable import Replayable, Replayed
-from paceline.core.types import Endpoint, Speculation
+from paceline.core.sampling import CloseLooks
+from paceline.core.types import Decision, Endpoint, Speculation
 from paceline.edge.lessons import Lesson
 from paceline.edge.teacher import Kept, Teacher
 from paceline.edge.workers import Fleet
-
-KEEP_EVERY_S = 0.2
-"""A chat of 500 words takes the teacher some 10 ms: 5 % of a core."""
 
 
 class Replays:
@@ -42,7 +40,7 @@ class Replays:
         self._learn = learn
         self._now_s = fleet.now_s
         self._unix_s = unix_s
-        self._next_s = 0.0
+        self._looks = CloseLooks()
         self._lookups: dict[str, dict[str, Speculation]] = {
             model.name: {
                 pool.name: how
@@ -58,12 +56,11 @@ class Replays:
         }
         self.teacher: Teacher[Lesson] = Teacher(self._replayed, rng=rng)
 
-    def keep(self, model: str) -> Kept | None:
-        """Where an answer of this model is to be kept; None if it is not to be studied."""
-        now_s = self._now_s()
-        if now_s < self._next_s or not self._lookups[model]:
+    def keep(self, decision: Decision) -> Kept | None:
+        """Where the answer is to be kept; None if it is not to be studied."""
+        expected = decision.classification.copy_ratio.expected
+        if not self._lookups[decision.model] or not self._looks.wants(expected, self._now_s()):
             return None
-        self._next_s = now_s + KEEP_EVERY_S
         return self.teacher.keep()
 
     def offer(self, lesson: Lesson, request: bytes, endpoint: Endpoint, is_stream: bool) -> bool:

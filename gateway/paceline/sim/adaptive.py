@@ -12,11 +12,12 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from paceline.core.beliefs import Beliefs, Drafting, Outcome, Outlook
+from paceline.core.beliefs import Beliefs, Drafting, Outcome, Outlook, conversation_key
 from paceline.core.choose import Adaptive
 from paceline.core.cost import PassCosts
 from paceline.core.decide import route
 from paceline.core.priors import band_shares
+from paceline.core.sampling import TURN_S, CloseLooks, Lessons
 from paceline.core.step_time import StepTime
 from paceline.core.types import (
     Caller,
@@ -41,10 +42,6 @@ from paceline.sim.truth import histogram, num_passes
 from paceline.sim.workload import Request
 
 MODEL = "simulated"
-TURN_S, PER_TURN = 0.5, 12
-"""How often the gateway learns, and from how many answers at most (`edge/learner.py`)."""
-REPLAY_EVERY_S = 0.2
-"""Its teacher studies one answer in as long at most (`edge/replays.py`)."""
 CHARS_PER_TOKEN = 4  # of English text in common vocabularies (OpenAI's rule of thumb)
 
 
@@ -120,11 +117,15 @@ def decision(fleet: Fleet, view: FleetView, request: Request, adaptive: Adaptive
     return route(
         features_of(request.num_prompt_tokens, fleet.scenario.max_tokens),
         request.believed,
-        Caller(conversation=request.conversation, template=request.template),
+        _caller(request),
         view.model(),
         (),
         adaptive,
     )
+
+
+def _caller(request: Request) -> Caller:
+    return Caller(conversation=request.conversation, template=request.template)
 
 
 class Truth:
@@ -214,32 +215,25 @@ class Learner:
         self._max_tokens = scenario.max_tokens
         self._pools = [pool for pool in scenario.pools for _ in range(pool.num_workers)]
         self._lookups = [pool for pool in scenario.pools if pool.method in LOOKUPS]
-        self._rng = rng
-        self._lessons: list[tuple[Job, float]] = []
-        self._num_ended = 0
+        self._lessons: Lessons[tuple[Job, float]] = Lessons(rng)
+        self._looks = CloseLooks()
         self._turn_ends_s = TURN_S
-        self._next_replay_s = 0.0
 
     def ended(self, job: Job, now_s: float) -> None:
         self.take_in(now_s)
-        if self._lookups and now_s >= self._next_replay_s:
-            self._next_replay_s = now_s + REPLAY_EVERY_S
+        expected = job.request.believed.copy_ratio.expected
+        if self._lookups and self._looks.wants(expected, now_s):
             self._replay(job, now_s)
             return
-        self._num_ended += 1
-        if len(self._lessons) < PER_TURN:
-            self._lessons.append((job, now_s))
-        elif (at := self._rng.randrange(self._num_ended)) < PER_TURN:
-            self._lessons[at] = (job, now_s)
+        looked_up = self._pools[job.worker] in self._lookups
+        self._lessons.add((job, now_s), looked_up=looked_up)
 
     def take_in(self, now_s: float) -> None:
         """Learn from the turn that is over, if one is."""
         if now_s < self._turn_ends_s:
             return
-        for job, ended_s in self._lessons:
+        for job, ended_s in self._lessons.take():
             self.beliefs.observe(self._outcome(job, ended_s, None), now_s)
-        self._lessons = []
-        self._num_ended = 0
         self._turn_ends_s = now_s + TURN_S
 
     def _replay(self, job: Job, now_s: float) -> None:
@@ -268,6 +262,7 @@ class Learner:
             worker=str(job.worker),
             workload=request.believed.workload,
             template=request.template,
+            conversation=conversation_key(_caller(request)),
             believed=band_shares(request.believed.copy_ratio),
             k=job.k,
             prompt_chars=request.num_prompt_tokens * CHARS_PER_TOKEN,
