@@ -51,7 +51,7 @@ def edit(copy_ratio: CopyRatio = COPIES) -> Classification:
 def tau(beliefs: Beliefs, name: str, k: int, template: int = 0) -> float:
     """Tokens a pass that an edit is expected to get."""
     outlook = beliefs.outlook(features(), edit(), Caller(template=template))
-    return 1 / beliefs.drafting(pool(name), outlook).mean_inverse(k)
+    return 1 / beliefs.drafting(pool(name), outlook).mean_inverses[k]
 
 
 def on_ngram(accepted: tuple[int, ...], passes: int, **more: object) -> Outcome:
@@ -125,8 +125,8 @@ def test_code_that_drafts_well_on_a_head_is_not_taken_for_copying():
         )
         beliefs.observe(outcome, float(now_s))
     outlook = beliefs.outlook(features(), code, Caller())
-    assert 1 / beliefs.drafting(pool("eagle3"), outlook).mean_inverse(3) > 3.2
-    assert 1 / beliefs.drafting(pool("ngram"), outlook).mean_inverse(5) < 1.35
+    assert 1 / beliefs.drafting(pool("eagle3"), outlook).mean_inverses[3] > 3.2
+    assert 1 / beliefs.drafting(pool("ngram"), outlook).mean_inverses[5] < 1.35
 
 
 def test_a_known_copy_ratio_teaches_from_any_pool():

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.core.beliefs import Drafting, Outlook
+from paceline.core.beliefs import Outlook
 from paceline.core.choose import HARMLESS, MOVES, PREFERENCE, WORTH, Adaptive, choose
+from paceline.core.pool_belief import Drafting
 from paceline.core.step_time import StepTime
 from paceline.core.types import (
     Caller,
@@ -48,7 +49,7 @@ class Told:
 
     def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting:
         by_k = zip(*self.taus[pool.name], strict=True)
-        return Drafting(self.shares, tuple(tuple(1.0 / tau for tau in taus) for taus in by_k))
+        return Drafting.of(self.shares, tuple(tuple(1.0 / tau for tau in taus) for taus in by_k))
 
     def fill(self, pool: PoolSnapshot) -> float:
         return 1.0
@@ -176,7 +177,7 @@ def test_a_place_that_is_gone_is_no_place():
         Place(pool="a", worker="a"),
     ):
         told = Told({"a": [(1.0,)], "b": [(1.0,)]})
-        pools = pool("a", 0, at("a", up=False)), pool("b", 0, at("b"))
+        pools = pool("a", 0, at("a", up=False), at("c", 9)), pool("b", 0, at("b"))
         assert chosen(*pools, told=told, default="b", place=place)[1] is Reason.COST
 
 

@@ -7,7 +7,6 @@ the target adds itself; never by accepted over drafted, since engines pad their 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from operator import mul
 from typing import Any
@@ -89,9 +88,12 @@ def _count(value: Any) -> int | None:
 
 def _histogram(value: Any, steps: int, accepted: int) -> tuple[int, ...]:
     """As told, if it agrees with the totals beside it; else nothing."""
-    if not isinstance(value, list) or len(value) > MAX_HISTOGRAM:
+    if not isinstance(value, list) or not 0 < len(value) <= MAX_HISTOGRAM:
         return ()
-    if {*map(type, value)} - {int} or (value and min(value) < 0):
+    if set(map(type, value)) != _INT or min(value) < 0:
         return ()
-    agrees = sum(value) == steps and sum(map(mul, value, itertools.count())) == accepted
+    agrees = sum(value) == steps and sum(map(mul, value, range(len(value)))) == accepted
     return tuple(value) if agrees else ()
+
+
+_INT = {int}

@@ -27,6 +27,8 @@ narrower."""
 AS_BELIEVED_SHARE = 0.125
 """Requests that are taken to have turned out as believed, beside those seen, as a share of those
 remembered: a Dirichlet prior whose mean is what was believed."""
+MAX_CORRECTED = 1024
+"""Beliefs whose correction is kept until something is learned."""
 MAX_GROUPS = 4096
 """Templates, and conversations, that are remembered, the latest ones."""
 
@@ -34,12 +36,13 @@ MAX_GROUPS = 4096
 class BandShift:
     """Of one group of requests."""
 
-    __slots__ = ("_believed", "_found", "_memory", "_prior", "factors")
+    __slots__ = ("_believed", "_corrected", "_found", "_memory", "_prior", "factors")
 
     def __init__(self, memory_requests: float) -> None:
         self._memory = memory_requests
         self._prior = AS_BELIEVED_SHARE * memory_requests
         self._believed = [0.0] * NUM_BANDS
+        self._corrected: dict[Shares, Shares] = {}  # until it learns
         self._found = [0.0] * NUM_BANDS
         self.factors: tuple[float, ...] = (1.0,) * NUM_BANDS
         """What a belief in each band is to be multiplied with."""
@@ -53,7 +56,12 @@ class BandShift:
         self._settle()
 
     def corrected(self, shares: Shares) -> Shares:
-        return normalised(map(mul, shares, self.factors))
+        known = self._corrected.get(shares)
+        if known is None:
+            if len(self._corrected) >= MAX_CORRECTED:
+                self._corrected.clear()
+            known = self._corrected[shares] = normalised(map(mul, shares, self.factors))
+        return known
 
     def state(self) -> dict[str, list[float]]:
         """As plain JSON values."""
@@ -69,6 +77,7 @@ class BandShift:
         self._settle()
 
     def _settle(self) -> None:
+        self._corrected.clear()
         total = sum(self._believed)
         if total <= 0:
             return

@@ -22,8 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp
-from operator import mul
-from typing import Any, NamedTuple
+from typing import Any
 
 from paceline.core.band_shift import (
     CONVERSATION_REQUESTS,
@@ -35,7 +34,7 @@ from paceline.core.band_shift import (
     normalised,
 )
 from paceline.core.knee import knee_running_sequences
-from paceline.core.pool_belief import Mean, PoolBelief
+from paceline.core.pool_belief import Drafting, Mean, PoolBelief
 from paceline.core.posterior import log_likelihood
 from paceline.core.priors import NUM_BANDS, band_of, band_shares, prior_step_time
 from paceline.core.step_time import StepTime, StepTimeFit
@@ -62,17 +61,6 @@ TYPICAL_WEIGHT = 1.0 / 64.0
 """Of one request in that."""
 CHARS_PER_TOKEN = 4.0
 """Of English text in common vocabularies (OpenAI's rule of thumb); learned for the traffic here."""
-
-
-class Drafting(NamedTuple):
-    """How a pool drafts for a request: the cases that the request may be, with the probability of
-    each, and by k = 0, 1, … what 1 / tokens a pass is in each."""
-
-    shares: tuple[float, ...]
-    inverse_taus: tuple[tuple[float, ...], ...]
-
-    def mean_inverse(self, k: int) -> float:
-        return sum(map(mul, self.shares, self.inverse_taus[k]), start=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +165,7 @@ class Beliefs:
         )
 
     def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting:
-        return Drafting(outlook.shares, self._of_pool[pool.name].inverse_taus(outlook.workload))
+        return self._of_pool[pool.name].drafting(outlook.workload, outlook.shares)
 
     def fill(self, pool: PoolSnapshot) -> float:
         """What part of its draft slots a pool's requests use, in [0, 1]."""
@@ -202,8 +190,7 @@ class Beliefs:
 
     def tokens_per_pass(self, pool: str, workload: Workload) -> tuple[float, ...]:
         """By k = 0, 1, …, for the requests of a workload as they are as a whole."""
-        drafting = self._typically(pool, workload)
-        return tuple(1.0 / drafting.mean_inverse(k) for k in range(len(drafting.inverse_taus)))
+        return tuple(1.0 / mean for mean in self._typically(pool, workload).mean_inverses)
 
     def knee(self, pool: str, workload: Workload) -> int | None:
         """Running sequences from which the pool is slower than one that does not speculate; None
@@ -211,11 +198,10 @@ class Beliefs:
         believed = self._of_pool[pool]
         plain = next((of for of in self._of_pool.values() if of.limit == 0), None)
         fit = StepTimeFit(prior_step_time(None, 0)) if plain is None else plain.fit
-        drafting = self._typically(pool, workload)
         return knee_running_sequences(
             fit.step_time(self._scale()),
             believed.fit.step_time(self._scale()),
-            [drafting.mean_inverse(k) for k in range(believed.limit + 1)],
+            self._typically(pool, workload).mean_inverses,
             fill=believed.fill.value,
             context=self._context,
         )
@@ -236,7 +222,7 @@ class Beliefs:
         return self._output[workload].value
 
     def _typically(self, pool: str, workload: Workload) -> Drafting:
-        return Drafting(self._typical[workload], self._of_pool[pool].inverse_taus(workload))
+        return self._of_pool[pool].drafting(workload, self._typical[workload])
 
     # -- told of each that has ended -------------------------------------------------------------
 

@@ -23,10 +23,12 @@ at this request's pace.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
-from paceline.core.beliefs import Drafting, Outlook
+from paceline.core.beliefs import Outlook
+from paceline.core.pool_belief import Drafting
 from paceline.core.step_time import StepTime
 from paceline.core.types import (
     Caller,
@@ -53,6 +55,9 @@ MAX_NUM_SEQS = 256
 """Where a pool's is not known: vLLM's default for servers but on the largest devices."""
 CLOSEST = 2
 """In how many of a pool's workers, the cheapest at full k, every k is tried."""
+
+
+_COST = attrgetter("cost_s")
 
 
 class Expectations(Protocol):
@@ -90,31 +95,27 @@ def choose(
 ) -> tuple[Choice, Reason]:
     """The cheapest of the `pools`, or what stays where that is not clear, and why.
 
-    Raises ValueError if no worker of any of them is up.
+    There must be one at least, and each must have a worker that is up; else ValueError, IndexError.
     """
-    offers = [
-        _Offer(pool, outlook, adaptive, PREFERENCE if pool.name == preferred else 1.0)
+    offers = {
+        pool.name: _Offer(pool, outlook, adaptive, PREFERENCE if pool.name == preferred else 1.0)
         for pool in pools
-        if pool.is_up
-    ]
-    weighed = sorted([offer.best() for offer in offers], key=_cost)
-    if not weighed:
-        raise ValueError("no worker is up")
-    of_pool = {offer.pool.name: offer for offer in offers}
+    }
+    weighed = sorted([offer.best() for offer in offers.values()], key=_COST)
     best = weighed[0]
     default = next((terms for terms in weighed if terms.pool == default_pool), None)
 
     def choice(chosen: Terms) -> Choice:
-        sure = None if default is None else _confidence(chosen, default, of_pool)
+        sure = None if default is None else _confidence(chosen, default, offers)
         return Choice(chosen=chosen, weighed=tuple(weighed), confidence=sure)
 
-    staying = _staying(adaptive.place, of_pool)
+    staying = _staying(adaptive.place, weighed, offers)
     if staying is not None:
         if best.cost_s < MOVES * staying.cost_s:
             return choice(best), Reason.COST
         return choice(staying), Reason.STAY
     if adaptive.draw < adaptive.exploration:
-        unknown = _harmless(weighed, of_pool)
+        unknown = _harmless(weighed, offers)
         if unknown:
             drawn = int(adaptive.draw / adaptive.exploration * len(unknown))
             return choice(unknown[drawn]), Reason.EXPLORE
@@ -139,25 +140,27 @@ class _Offer:
         self._preference = preference
         self._fill = adaptive.expectations.fill(pool)
         self.drafting = adaptive.expectations.drafting(pool, outlook)
-        self.limit = len(self.drafting.inverse_taus) - 1
+        self.limit = len(self.drafting.inverse_taus) - 1  # the pool's k
 
     def best(self) -> Terms:
         """The cheapest worker that is up, with the cheapest k; one due for a trial comes first."""
         up = [worker for worker in self.pool.workers if worker.up]
-        up = [worker for worker in up if worker.on_trial] or up
+        if not up:
+            raise ValueError(f"no worker of pool {self.pool.name} is up")
         if len(up) == 1:
             return self.at(up[0])
+        up = [worker for worker in up if worker.on_trial] or up
         offers = [(self._terms(worker, self.limit), worker) for worker in up]
         offers.sort(key=_cost_then_turn)
         if not any(worker.per_request_k for _, worker in offers[:CLOSEST]):
             return offers[0][0]
-        return min([self.at(worker) for _, worker in offers[:CLOSEST]], key=_cost)
+        return min([self.at(worker) for _, worker in offers[:CLOSEST]], key=_COST)
 
     def at(self, worker: WorkerSnapshot) -> Terms:
         """The cheapest k at one worker: where it may be asked for, one of all there are."""
         if not worker.per_request_k:
             return self._terms(worker, self.limit)
-        return min([self._terms(worker, k) for k in range(self.limit + 1)], key=_cost)
+        return min([self._terms(worker, k) for k in range(self.limit + 1)], key=_COST)
 
     def longest(self, worker: str) -> Terms:
         """At a worker with the k that shows most of how it drafts."""
@@ -165,33 +168,29 @@ class _Offer:
         return self._terms(found, self.limit)
 
     def _terms(self, worker: WorkerSnapshot, k: int) -> Terms:
-        outlook = self._outlook
+        outlook, fill, context = self._outlook, self._fill, self._outlook.context
         step = self._adaptive.expectations.step_time(self.pool, worker)
-        # One that returns may carry a share of a load, so what it has weighs as much more.
-        present = (worker.in_flight + worker.elsewhere + 1.0) / worker.share - 1.0
-        seats = _seats(self.pool, worker)
-        running = min(present, seats - 1.0)
-        here = (worker.drafting + worker.elsewhere * self.limit) * self._fill
         counted = worker.in_flight + worker.elsewhere
-        beside = running * (1.0 + here / counted) if counted > 0 else running
-        scheduled = beside + 1.0 + k * self._fill
-        pass_s = step.seconds(running + 1.0, scheduled, outlook.context)
+        # One that returns may carry a share of a load, so what it has weighs as much more.
+        present = (counted + 1.0) / worker.share - 1.0
+        seats = _seats(self.pool, worker)
+        running = beside = present if present < seats else seats - 1.0
+        if counted > 0:  # each of those beside has its own token in a pass, and its draft
+            slots = worker.drafting + worker.elsewhere * self.limit
+            beside *= 1.0 + slots * fill / counted
+        scheduled = beside + 1.0 + k * fill
+        pass_s = step.seconds(running + 1.0, scheduled, context)
+        before_s = step.seconds(running, beside, context)
+        prefill_s = pass_s + step.token_s * outlook.prompt_tokens
+        queue = max(0.0, present + 1.0 - seats) / seats
+        harm = self._adaptive.eta * running * (1.0 - before_s / pass_s)
+        inverse_tau, preference = self.drafting.mean_inverses[k], self._preference
+        slope_s = outlook.output_tokens * pass_s * (1.0 + queue + harm) * preference
         return Terms(
-            self.pool.name,
-            worker.url,
-            k,
-            self.drafting.mean_inverse(k),
-            outlook.output_tokens,
-            running,
-            scheduled,
-            step.known_to,
-            pass_s,
-            step.seconds(running, beside, outlook.context),
-            pass_s + step.token_s * outlook.prompt_tokens,
-            max(0.0, present + 1.0 - seats) / seats,
-            self._adaptive.eta,
-            self._preference,
-        )
+            self.pool.name, worker.url, k, inverse_tau, outlook.output_tokens, running, scheduled,
+            step.known_to, pass_s, before_s, prefill_s, queue, harm, preference, slope_s,
+            prefill_s * preference + slope_s * inverse_tau,
+        )  # fmt: skip
 
 
 def _seats(pool: PoolSnapshot, worker: WorkerSnapshot) -> float:
@@ -204,35 +203,35 @@ def _seats(pool: PoolSnapshot, worker: WorkerSnapshot) -> float:
     return most
 
 
-def _confidence(chosen: Terms, default: Terms, offers: dict[str, _Offer]) -> float:
+def _confidence(chosen: Terms, default: Terms, offers: Mapping[str, _Offer]) -> float:
     """P(`chosen` is worth leaving `default` for), over the cases that the request may be."""
     if chosen.pool == default.pool:
         return 1.0
     cases = offers[chosen.pool].drafting
     theirs = offers[default.pool].drafting.inverse_taus[default.k]
-    return sum(
-        [
-            share
-            for share, inverse, default_inverse in zip(
-                cases.shares, cases.inverse_taus[chosen.k], theirs, strict=True
-            )
-            if chosen.cost_at(inverse) < WORTH * default.cost_at(default_inverse)
-        ]
-    )
+    margin_s = WORTH * default.fixed_s - chosen.fixed_s
+    ours_s, theirs_s = chosen.slope_s, WORTH * default.slope_s
+    pairs = zip(cases.shares, cases.inverse_taus[chosen.k], theirs, strict=True)
+    return sum([share for share, one, other in pairs if ours_s * one < margin_s + theirs_s * other])
 
 
-def _staying(place: Place | None, offers: dict[str, _Offer]) -> Terms | None:
+def _staying(
+    place: Place | None, weighed: Sequence[Terms], offers: Mapping[str, _Offer]
+) -> Terms | None:
     """At the conversation's last worker, if it can go there again."""
-    offer = offers.get(place.pool) if place is not None else None
-    if place is None or offer is None:
+    if place is None:
         return None
-    for worker in offer.pool.workers:
-        if worker.url == place.worker and worker.up:
-            return offer.at(worker)
-    return None
+    for terms in weighed:
+        if terms.worker == place.worker and terms.pool == place.pool:
+            return terms
+    offer = offers.get(place.pool)
+    if offer is None:
+        return None
+    up = (worker for worker in offer.pool.workers if worker.up and worker.url == place.worker)
+    return next(map(offer.at, up), None)
 
 
-def _harmless(weighed: Sequence[Terms], offers: dict[str, _Offer]) -> list[Terms]:
+def _harmless(weighed: Sequence[Terms], offers: Mapping[str, _Offer]) -> list[Terms]:
     """What would teach something and cost little more than the best: other pools that draft, and
     the best one's longest draft, since positions past the k in use are never seen."""
     best = weighed[0]
@@ -241,10 +240,6 @@ def _harmless(weighed: Sequence[Terms], offers: dict[str, _Offer]) -> list[Terms
     if longest.k > best.k:
         teaching.append(longest)
     return [terms for terms in teaching if terms.cost_s <= HARMLESS * best.cost_s]
-
-
-def _cost(terms: Terms) -> float:
-    return terms.cost_s
 
 
 def _cost_then_turn(offer: tuple[Terms, WorkerSnapshot]) -> tuple[float, int]:

@@ -70,9 +70,14 @@ def route(
     usable = allowed - outcome.forbidden
     candidates = [pool for pool in model.pools if pool.name in usable]
     choice = None
-    if adaptive is not None and features.view.endpoint in GENERATING and _some_up(candidates):
-        outlook = adaptive.expectations.outlook(features, classification, caller)
-        choice, reason = _by_cost(candidates, outlook, adaptive, model, outcome)
+    if adaptive is not None and features.view.endpoint in GENERATING:
+        up = [pool for pool in candidates if pool.is_up]
+        if up:
+            outlook = adaptive.expectations.outlook(features, classification, caller)
+            choice, reason = _by_cost(up, outlook, adaptive, model, outcome)
+            if len(candidates) == 1 and outcome.pool is None:
+                reason = Reason.ONLY
+    if choice is not None:
         pool_name, worker = choice.chosen.pool, choice.chosen.worker
     else:
         pool, reason = _standing_in(*_wanted_pool(model, candidates, outcome), model, candidates)
@@ -91,14 +96,13 @@ def route(
 
 
 def _by_cost(
-    candidates: Sequence[PoolSnapshot],
+    up: Sequence[PoolSnapshot],
     outlook: Outlook,
     adaptive: Adaptive,
     model: ModelSnapshot,
     outcome: RuleOutcome,
 ) -> tuple[Choice, Reason]:
-    """The cheapest of the candidates that are up; of a pool that a rule names, its workers."""
-    up = [pool for pool in candidates if pool.is_up]
+    """The cheapest of the pools that are `up`; of one that a rule names, its cheapest worker."""
     named = [pool for pool in up if pool.name == outcome.pool]
     choice, reason = choose(
         named or up,
@@ -109,13 +113,7 @@ def _by_cost(
     )
     if outcome.pool is not None:
         reason = Reason.RULE if named else Reason.SPILL
-    elif len(candidates) == 1:
-        reason = Reason.ONLY
     return choice, reason
-
-
-def _some_up(candidates: Sequence[PoolSnapshot]) -> bool:
-    return any([pool.is_up for pool in candidates])
 
 
 def _labelled(classification: Classification, caller: Caller) -> Classification:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from math import exp, log
-from typing import Any
+from operator import mul
+from typing import Any, NamedTuple
 
+from paceline.core.band_shift import Shares
 from paceline.core.posterior import SurvivalPosterior
 from paceline.core.priors import NUM_BANDS, draft_limit, prior_step_time, prior_survivals
 from paceline.core.step_time import StepTime, StepTimeFit
@@ -18,7 +20,23 @@ MEAN_MEMORY = 64.0
 SLOWNESS_WEIGHT = 1.0 / 8.0
 """Of one request in a worker's slowness."""
 MOST_SLOWNESS = 8.0
+MAX_DRAFTING = 4096
+"""Requests' shares that are reckoned out and kept: beliefs are rounded, so few differ."""
 LOOKUPS = frozenset(["ngram", "suffix"])
+
+
+class Drafting(NamedTuple):
+    """How a pool drafts for a request: the cases that the request may be, with the probability of
+    each, by k = 0, 1, … what 1 / tokens a pass is in each, and its mean."""
+
+    shares: tuple[float, ...]
+    inverse_taus: tuple[tuple[float, ...], ...]
+    mean_inverses: tuple[float, ...]
+
+    @classmethod
+    def of(cls, shares: tuple[float, ...], inverse_taus: tuple[tuple[float, ...], ...]) -> Drafting:
+        means = tuple([sum(map(mul, shares, row), start=0.0) for row in inverse_taus])
+        return cls(shares, inverse_taus, means)
 
 
 @dataclass(slots=True)
@@ -72,6 +90,17 @@ class PoolBelief:
         self.fill = Mean(1.0)  # of the k slots, what part is drafted and so verified
         self.slowness: dict[str, Slowness] = {}
         self._inverse_taus: dict[Workload, tuple[tuple[float, ...], ...]] = {}
+        self._drafting: dict[tuple[Workload, Shares], Drafting] = {}
+
+    def drafting(self, workload: Workload, shares: Shares) -> Drafting:
+        """For a request whose copy ratio lies in each band so likely; kept until it changes."""
+        key = (workload, shares)
+        known = self._drafting.get(key)
+        if known is None:
+            if len(self._drafting) >= MAX_DRAFTING:
+                self._drafting.clear()
+            known = self._drafting[key] = Drafting.of(shares, self.inverse_taus(workload))
+        return known
 
     def inverse_taus(self, workload: Workload) -> tuple[tuple[float, ...], ...]:
         """1 / tokens a pass, by k = 0, 1, … `limit` and then by band; kept until it changes."""
@@ -89,6 +118,7 @@ class PoolBelief:
 
     def changed(self, workload: Workload) -> None:
         self._inverse_taus.pop(workload, None)
+        self._drafting.clear()
 
     def step_time(self, worker: str, scale: float | None) -> StepTime:
         """Of one worker. `scale` is believed of a pool that was never measured."""
@@ -131,3 +161,4 @@ class PoolBelief:
         self.fit.restore(**state["fit"])
         self.fill = Mean(**state["fill"])
         self._inverse_taus.clear()
+        self._drafting.clear()

@@ -40,7 +40,7 @@ class Reservoir(Generic[_T]):
         self._num_added += 1
         if len(self._drawn) < self._size:
             self._drawn.append(one)
-        elif (at := self._rng.randrange(self._num_added)) < self._size:
+        elif (at := int(self._rng.random() * self._num_added)) < self._size:
             self._drawn[at] = one
 
     def take(self) -> list[_T]:

@@ -255,8 +255,10 @@ class Terms(NamedTuple):
     Seconds, tokens, and what they follow from: `inverse_tau` is the mean of 1 / tokens a pass,
     `pass_s` a pass with this request in it and `pass_before_s` without, `running` the sequences
     beside it, `scheduled` the tokens of that pass, of which loads up to `known_to` were seen,
-    `queue` how many lifetimes of such a request it waits for a seat. `eta` is what others' time
-    counts, `preference` multiplies the cost where an operator's rule prefers the pool.
+    `queue` how many lifetimes of such a request it waits for a seat. `harm` is what the sequences
+    beside it lose, for each second that it decodes; `preference` multiplies the cost where an
+    operator's rule prefers the pool. `cost_s` is the sum, and `slope_s` what of it is to be
+    multiplied with 1 / tokens a pass.
     """
 
     pool: str
@@ -271,8 +273,10 @@ class Terms(NamedTuple):
     pass_before_s: float
     prefill_s: float
     queue: float
-    eta: float
+    harm: float
     preference: float
+    slope_s: float
+    cost_s: float
 
     @property
     def tokens_per_pass(self) -> float:
@@ -294,17 +298,12 @@ class Terms(NamedTuple):
     @property
     def others_s(self) -> float:
         """What the sequences beside it lose."""
-        return self.decode_s * self.eta * self.running * (1.0 - self.pass_before_s / self.pass_s)
+        return self.harm * self.decode_s
 
     @property
-    def cost_s(self) -> float:
-        return self.cost_at(self.inverse_tau)
-
-    def cost_at(self, inverse_tau: float) -> float:
-        """The cost, were this the request's 1 / tokens a pass."""
-        harm = self.eta * self.running * (1.0 - self.pass_before_s / self.pass_s)
-        decode_s = self.output_tokens * self.pass_s * inverse_tau
-        return (self.prefill_s + decode_s * (1.0 + self.queue + harm)) * self.preference
+    def fixed_s(self) -> float:
+        """What of the cost does not depend on tokens a pass."""
+        return self.prefill_s * self.preference
 
     @property
     def extrapolates(self) -> bool:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from paceline.core.beliefs import Beliefs, Drafting, Outcome, Outlook, conversation_key
+from paceline.core.beliefs import Beliefs, Outcome, Outlook, conversation_key
 from paceline.core.choose import Adaptive
 from paceline.core.cost import PassCosts
 from paceline.core.decide import route
+from paceline.core.pool_belief import Drafting
 from paceline.core.priors import band_shares
 from paceline.core.sampling import TURN_S, CloseLooks, Lessons
 from paceline.core.step_time import StepTime
@@ -153,7 +154,7 @@ class Truth:
         assert self.request is not None
         simulated = self._pools[pool.name]
         found = [true_draws(simulated, self.request, k).mean for k in range(simulated.k + 1)]
-        return Drafting(shares=(1.0,), inverse_taus=tuple([(1.0 / mean,) for mean in found]))
+        return Drafting.of((1.0,), tuple([(1.0 / mean,) for mean in found]))
 
     def fill(self, pool: PoolSnapshot) -> float:
         return 1.0
