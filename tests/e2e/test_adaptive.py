@@ -303,3 +303,12 @@ async def test_a_worker_that_takes_it_is_told_how_many_tokens_to_draft():
     asked, own = (seen.json["vllm_xargs"] for seen in worker.seen)
     assert asked == {"paceline_k": k}
     assert own == {"paceline_k": 1}, "the client's own word stands"
+
+
+async def test_of_several_choices_nothing_is_learned():
+    async with fleet() as g:
+        await g.chat(CHAT, n=2, temperature=0.7, max_tokens=20)
+        await g.chat(CHAT, max_tokens=20)
+        learner = g.running.gateway.learner
+        learner.take_in()
+    assert learner.beliefs["m"].num_observed == 1

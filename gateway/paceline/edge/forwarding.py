@@ -64,9 +64,11 @@ class Forwarder:
             return decide(features, caller, snapshot, self._settings.rules, adaptive)
 
         def lesson(decision: Decision) -> Lesson | None:
-            if learner is None or body.view.endpoint not in GENERATING:
+            """Of several choices, passes cannot be told from tokens: nothing is learned of them."""
+            view = body.view
+            if learner is None or view.endpoint not in GENERATING or view.num_choices != 1:
                 return None
-            return learner.begins(decision, features, caller)
+            return learner.begins(decision, features, caller, self._told_k(body, decision))
 
         first = decided()
 
@@ -102,7 +104,6 @@ class Forwarder:
         record.answered_s = record.first_event_s = None  # what is known of a worker asked before
         self._telemetry.decided(decision)
         worker = self._fleet.workers[decision.worker]
-        k = decision.k if worker.per_request_k and body.takes_k else None
         with worker.request(0 if lesson is None else lesson.k):
             record.sent_s = self._now_s()
             exchange = await worker.upstream.send(
@@ -113,7 +114,7 @@ class Forwarder:
                     (b"X-Request-Id", upstream_request_id(request.id)),
                     *passed_up(request.client.headers),
                 ],
-                body=body.rewritten(model.settings.upstream_name, k),
+                body=body.rewritten(model.settings.upstream_name, self._told_k(body, decision)),
                 timeout_s=self._settings.timeouts.first_byte_s,
             )
             try:
@@ -132,6 +133,11 @@ class Forwarder:
                         self._learner.ended(lesson, record, body)
             finally:
                 exchange.close()
+
+    def _told_k(self, body: Body, decision: Decision) -> int | None:
+        """How many tokens the worker is told to draft; None leaves that to it."""
+        takes_k = body.takes_k and self._fleet.workers[decision.worker].per_request_k
+        return decision.k if takes_k else None
 
     def _relay(
         self, request: Request, body: Body, exchange: Exchange, kept: Kept | None

@@ -94,8 +94,11 @@ class Learner:
             self._settings.exploration,
         )
 
-    def begins(self, decision: Decision, features: RequestFeatures, caller: Caller) -> Lesson:
-        """A request is about to be sent to the worker decided on."""
+    def begins(
+        self, decision: Decision, features: RequestFeatures, caller: Caller, told_k: int | None
+    ) -> Lesson:
+        """A request is about to be sent to the worker decided on, which drafts `told_k` tokens for
+        it; None is as many as it always does."""
         conversation = conversation_key(caller)
         self._places[conversation] = Place(decision.pool, decision.worker)
         self._places.move_to_end(conversation)
@@ -104,7 +107,7 @@ class Learner:
         limit = self._limits[decision.model, decision.pool]
         return Lesson(
             decision,
-            limit if decision.k is None else decision.k,
+            limit if told_k is None else told_k,
             limit,
             caller.template,
             conversation,
