@@ -13,6 +13,8 @@ from paceline.edge.teacher import Kept
 from paceline.edge.telemetry import RequestRecord
 from paceline.edge.workers import Busy
 
+MAX_TOKENS = 2**24
+"""Of a prompt or an answer that is believed: beyond it a worker has miscounted."""
 WHOLE_TOKENS = 48
 """Of a whole answer that is long enough to tell the seconds of a pass."""
 
@@ -46,8 +48,12 @@ def outcome_of(
     `fill_of` is the part of its draft slots that a pool uses; `replayed` what the texts showed.
     """
     record, ended, began, decision = lesson.record, lesson.ended, lesson.began, lesson.decision
-    if record is None or ended is None or record.code != 200 or record.completion_tokens is None:
+    if record is None or ended is None or record.code != 200:
         return None
+    written = record.completion_tokens
+    if written is None or not 0 < written <= MAX_TOKENS:
+        return None
+    read = record.prompt_tokens
     report, k = record.report, lesson.k
     accepted = report.histogram[: k + 1] if report is not None and report.histogram else None
     lasted_s = ended.at_s - began.at_s
@@ -66,8 +72,8 @@ def outcome_of(
         believed=band_shares(decision.classification.copy_ratio),
         k=k,
         prompt_chars=lesson.prompt_chars,
-        prompt_tokens=record.prompt_tokens,
-        output_tokens=record.completion_tokens,
+        prompt_tokens=read if read is not None and 0 < read <= MAX_TOKENS else None,
+        output_tokens=written,
         max_tokens=lesson.max_tokens,
         accepted=accepted,
         drafted_tokens=report.num_draft_tokens if report is not None else None,
