@@ -37,7 +37,7 @@ $(NODE_READY): $(NODE)/package.json $(NODE)/package-lock.json $(NODE)/.npmrc
 
 # The TypeScript SDK. Without Node 20 it is neither built nor tested, which under CI is a failure.
 $(JS_READY): $(JS)/package.json $(JS)/package-lock.json $(JS)/.npmrc
-	@if ! node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null; then \
+	@if ! node -e 'process.exit(Number(process.versions.node.split(".")[0] < 20))' 2>/dev/null; then \
 	  echo "no Node 20 here: the TypeScript SDK is not built"; test "$$CI" != true; \
 	else echo "setting up $(JS)"; cd $(JS) && \
 	  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.ready; fi

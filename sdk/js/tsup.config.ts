@@ -1,7 +1,7 @@
 import { defineConfig } from "tsup";
 
 export default defineConfig({
-  entry: { index: "src/index.ts" },
+  entry: ["src/index.ts", "src/ai-sdk.ts", "src/react.ts", "src/dom.ts"],
   format: ["esm", "cjs"],
   target: "es2022",
   dts: true,
