@@ -1,4 +1,8 @@
+import { readFile, writeFile } from "node:fs/promises";
+
 import { defineConfig } from "tsup";
+
+const CLIENT = '"use client";\n';
 
 export default defineConfig({
   entry: ["src/index.ts", "src/ai-sdk.ts", "src/react.ts", "src/dom.ts"],
@@ -8,4 +12,9 @@ export default defineConfig({
   clean: true,
   splitting: true,
   silent: true,
+  async onSuccess() {
+    // A directive counts in the first place only, and the CommonJS build writes before it.
+    const required = await readFile("dist/react.cjs", "utf8");
+    await writeFile("dist/react.cjs", CLIENT + required);
+  },
 });
