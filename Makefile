@@ -77,8 +77,8 @@ bench-sim-worker: $(READY)  ## how punctual one simulated worker is with 300 str
 bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (ARGS=--quick: 3)
 	@$(BIN)/python -m paceline.bench.proxy $(ARGS)
 
-bench-smoothing: $(READY)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
-	@$(BIN)/python -m paceline.bench.smoothing
+bench-smoothing: $(READY) $(JS_BUILT)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
+	@$(BIN)/python -m paceline.bench.smoothing $(ARGS)
 
 bench-leaks: $(READY)  ## 10,000 aborted and 10,000 whole streams: what a gateway keeps of them, half a minute
 	@$(BIN)/python -m paceline.bench.leaks $(ARGS)
