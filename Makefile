@@ -11,7 +11,7 @@ JS_READY := $(JS)/node_modules/.ready
 JS_BUILT := $(JS)/dist/.built
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-js test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-replay bench-classify classify-training check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-js test-browser test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-replay bench-classify classify-training check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -54,12 +54,16 @@ demo-check: $(READY)  ## the same, headless: one streamed request of each worklo
 demo-vllm: $(READY)  ## the same on two real vLLM workers on the CPU, with a small real model
 	@$(BIN)/paceline demo --config configs/cpu-vllm.yaml --workers vllm-cpu
 
-test: $(READY) $(NODE_READY) test-js  ## all tests that need no vLLM, a few minutes
+test: $(READY) $(NODE_READY) test-js test-browser  ## all tests that need no vLLM, a few minutes
 	@$(BIN)/python -m pytest
 
 test-js: $(JS_BUILT)  ## the TypeScript SDK's tests alone
 	@if test -e $(JS_READY); then cd $(JS) && npm test --silent; \
 	else echo "the TypeScript SDK's tests are skipped"; fi
+
+test-browser: $(READY) $(JS_BUILT)  ## the same in Chromium (half a minute), if there is one
+	@if test -e $(JS_READY); then cd $(JS) && npm run --silent test:browser; \
+	else echo "the tests in a browser are skipped"; fi
 
 test-core: $(READY)  ## the pure tests alone, about ten seconds
 	@$(BIN)/python -m pytest -q tests/core tests/sim tests/bench tests/sdk
