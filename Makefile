@@ -11,7 +11,7 @@ JS_READY := $(JS)/node_modules/.ready
 JS_BUILT := $(JS)/dist/.built
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-js test-browser test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-replay bench-classify classify-training check fast-check format clean
+.PHONY: help setup demo demo-check demo-vllm test test-core test-js test-browser test-vllm bench-planner bench-sim-worker bench-smoothing bench-web bench-proxy bench-leaks bench-replay bench-classify classify-training check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -83,6 +83,9 @@ bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (AR
 
 bench-smoothing: $(READY) $(JS_BUILT)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
 	@$(BIN)/python -m paceline.bench.smoothing $(ARGS)
+
+bench-web: $(JS_BUILT)  ## what is painted in a real page, streams as they come beside smooth: a minute
+	@cd $(JS) && npm run --silent bench:web
 
 bench-leaks: $(READY)  ## 10,000 aborted and 10,000 whole streams: what a gateway keeps of them, half a minute
 	@$(BIN)/python -m paceline.bench.leaks $(ARGS)

@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 const own = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 /** The tests in a browser lie with the project's others; what they import is this package's. */
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   root: own("../../tests/browser"),
   resolve: {
     alias: {
@@ -14,8 +14,8 @@ export default defineConfig({
     },
   },
   test: {
-    include: ["**/*.test.ts"],
-    sequence: { shuffle: true },
+    include: [mode === "bench" ? "**/*.bench.ts" : "**/*.test.ts"],
+    sequence: { shuffle: mode !== "bench" },
     testTimeout: 20_000,
   },
-});
+}));

@@ -3,9 +3,6 @@
  * written by hand, a recording, and a real gateway with a simulated worker.
  */
 
-import { readFileSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
-
 import type { Browser, Page } from "playwright-core";
 import {
   afterAll,
@@ -19,13 +16,10 @@ import {
 
 import { chromeOrSkip, launch } from "./chrome.js";
 import { type Fleet, startFleet } from "./fleet.js";
+import { recording } from "./recording.js";
 import { type HandStream, Site } from "./site.js";
 
 const chrome = chromeOrSkip();
-const RECORDING = new URL(
-  "../data/traces/ngram-k4.chat-2.jsonl.gz",
-  import.meta.url,
-);
 
 let browser: Browser;
 let site: Site;
@@ -309,14 +303,8 @@ describe.skipIf(!chrome)("a page whose clock the test moves", () => {
   });
 
   test("a recording of a real vLLM is replayed, in writes of any size", async () => {
-    const lines = gunzipSync(readFileSync(RECORDING))
-      .toString("utf8")
-      .trim()
-      .split("\n")
-      .slice(1);
-    const body = Buffer.from(
-      lines.map((line) => JSON.parse(line).data as string).join(""),
-    );
+    const reads = recording("ngram-k4.chat-2");
+    const body = Buffer.from(reads.map(({ data }) => data).join(""));
     const stream = await playing("a");
     for (let at = 0, number = 0; at < body.length; number++) {
       const size = [1, 7, 100, 5000][number % 4]!;

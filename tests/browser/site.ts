@@ -13,6 +13,8 @@ import { fileURLToPath } from "node:url";
 
 import { build } from "esbuild";
 
+import type { Read } from "./recording.js";
+
 const SDK = fileURLToPath(new URL("../../sdk/js/", import.meta.url));
 const SSE = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -108,6 +110,21 @@ export class Site {
       this.#handlers.set(`/${name}/v1/chat/completions`, (_, response) =>
         resolve(new HandStream(response)),
       );
+    });
+  }
+
+  /** Answers requests under `/NAME/v1` with these reads, each at its time. */
+  replay(name: string, reads: readonly Read[]): void {
+    this.#handlers.set(`/${name}/v1/chat/completions`, (_, response) => {
+      const stream = new HandStream(response);
+      const timers = reads.map(({ atMs, data }, at) =>
+        setTimeout(
+          () =>
+            at === reads.length - 1 ? stream.end(data) : stream.write(data),
+          atMs,
+        ),
+      );
+      void stream.closed.then(() => timers.forEach(clearTimeout));
     });
   }
 }
