@@ -84,7 +84,7 @@ bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (AR
 bench-smoothing: $(READY) $(JS_BUILT)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
 	@$(BIN)/python -m paceline.bench.smoothing $(ARGS)
 
-bench-web: $(JS_BUILT)  ## what is painted in a real page, streams as they come beside smooth: a minute
+bench-web: $(JS_BUILT)  ## what is painted in a real page, as it comes beside smooth: 80 seconds
 	@cd $(JS) && npm run --silent bench:web
 
 bench-leaks: $(READY)  ## 10,000 aborted and 10,000 whole streams: what a gateway keeps of them, half a minute

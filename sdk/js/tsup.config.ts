@@ -5,7 +5,7 @@ import { defineConfig } from "tsup";
 const CLIENT = '"use client";\n';
 
 export default defineConfig({
-  entry: ["src/index.ts", "src/ai-sdk.ts", "src/react.ts", "src/dom.ts"],
+  entry: ["src/index.ts", "src/ai-sdk.ts", "src/react.ts", "src/dom.ts", "src/inspector.ts"],
   format: ["esm", "cjs"],
   target: "es2022",
   dts: true,

@@ -1,6 +1,6 @@
 /** The page of the bench: one stream twice, as it comes and smooth, and what was painted when. */
 
-import { chunkText, Client } from "paceline";
+import { chunkText, Client, type Unit } from "paceline";
 import { playInto } from "paceline/dom";
 import { useSmoothText } from "paceline/react";
 import { useState } from "react";
@@ -21,7 +21,7 @@ export interface Measured {
 
 declare global {
   interface Window {
-    measure(base: string, how: "dom" | "react"): Promise<Measured>;
+    measure(base: string, how: "react" | Unit): Promise<Measured>;
   }
 }
 
@@ -47,8 +47,12 @@ window.measure = async (base, how) => {
 
   const frames: Frame[] = [];
   let over = false;
-  const look = (atMs: number) => {
+  // Looked at right after the frame, when every callback of it has run.
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = ({ data: atMs }) =>
     frames.push({ atMs, raw: lengthOf(raw), smooth: lengthOf(smooth) });
+  const look = (atMs: number) => {
+    port2.postMessage(atMs);
     if (!over) requestAnimationFrame(look);
   };
   let numLongFrames = 0;
@@ -65,7 +69,7 @@ window.measure = async (base, how) => {
     text += chunkText(chunk);
     raw.textContent = text;
   };
-  if (how === "dom") await playInto(smooth, stream, { onArrival });
+  if (how !== "react") await playInto(smooth, stream, { onArrival, unit: how });
   else {
     await new Promise<void>((resolve, reject) => {
       let grow: ((text: string, isStreaming: boolean) => void) | undefined;
@@ -94,5 +98,6 @@ window.measure = async (base, how) => {
   await new Promise((resolve) => setTimeout(resolve, 100));
   over = true;
   observer.disconnect();
+  port1.close();
   return { frames, numLongFrames, same: lengthOf(smooth) === text.length };
 };

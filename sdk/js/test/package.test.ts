@@ -54,6 +54,11 @@ const USES: Record<string, { names: string; code: string; used: string }> = {
       console.log(renderToString(createElement(Message)));`,
     used: "<p>hello</p>\n",
   },
+  "paceline/inspector": {
+    names: "record",
+    code: "console.log(record({ keepText: true }).recordings.length);",
+    used: "0\n",
+  },
   "paceline/dom": {
     names: "playInto",
     code: "console.log(playInto.name);",
@@ -106,10 +111,11 @@ test("types are found both ways, on every path", () => {
   const code = `import { Pacer, type PacerStats } from "paceline";
     import { smoothStream } from "paceline/ai-sdk";
     import { playInto } from "paceline/dom";
+    import { Inspector, record } from "paceline/inspector";
     import { useSmoothText } from "paceline/react";
     export const stats: PacerStats = new Pacer({ unit: "word" }).stats;
     export const text: string = useSmoothText("hello", { streamKey: 1 }).text;
-    export const all = [smoothStream({ chunking: "line" }), playInto];
+    export const all = [smoothStream({ chunking: "line" }), playInto, Inspector, record];
     // @ts-expect-error no such unit
     new Pacer({ unit: "line" });
     // @ts-expect-error no such chunking
