@@ -11,7 +11,7 @@ JS_READY := $(JS)/node_modules/.ready
 JS_BUILT := $(JS)/dist/.built
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-js test-browser test-vllm bench-planner bench-sim-worker bench-smoothing bench-web bench-proxy bench-leaks bench-replay bench-classify classify-training check fast-check format clean
+.PHONY: help setup demo demo-page demo-check demo-vllm test test-core test-js test-browser test-vllm bench-planner bench-sim-worker bench-smoothing bench-web bench-proxy bench-leaks bench-replay bench-classify classify-training check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -47,6 +47,9 @@ $(JS_BUILT): $(JS_READY) $(wildcard $(JS)/src/*.ts) $(JS)/tsup.config.ts $(JS)/t
 
 demo: $(READY)  ## three simulated pools behind a gateway (ARGS=--any-port for free ports)
 	@$(BIN)/paceline demo --config configs/gateway.yaml $(ARGS)
+
+demo-page: $(JS_BUILT)  ## a page that shows one stream raw and smooth (ARGS="--gateway http://127.0.0.1:8080")
+	@node web_demo/serve.mjs $(ARGS)
 
 demo-check: $(READY)  ## the same, headless: one streamed request of each workload through it
 	@$(BIN)/paceline demo --config configs/gateway.yaml --check

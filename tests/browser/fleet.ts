@@ -59,7 +59,7 @@ export async function startFleet(origin: string): Promise<Fleet> {
 }
 
 /** What the first group of `says` matches in what a process prints. */
-function said(child: ChildProcess, says: RegExp): Promise<string> {
+export function said(child: ChildProcess, says: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
     const late = setTimeout(
@@ -79,7 +79,7 @@ function said(child: ChildProcess, says: RegExp): Promise<string> {
   });
 }
 
-async function ended(child: ChildProcess): Promise<void> {
+export async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => child.once("exit", resolve));
   child.kill("SIGTERM");

@@ -98,7 +98,9 @@ export class Inspector {
     const toMs = Math.max(arrived.at(-1)?.atMs ?? 0, shown.at(-1)?.atMs ?? 0);
     const low = Math.min(arrived[0]?.numChars ?? 0, shown[0]?.numChars ?? 0);
     const high = Math.max(low + 1, arrived.at(-1)?.numChars ?? 0);
-    const x = (atMs: number) => WIDTH * (1 - (toMs - atMs) / windowMs);
+    const beganMs = Math.min(arrived[0]?.atMs ?? toMs, shown[0]?.atMs ?? toMs);
+    const spanMs = Math.min(windowMs, Math.max(1000, toMs - beganMs));
+    const x = (atMs: number) => WIDTH * (1 - (toMs - atMs) / spanMs);
     const y = (numChars: number) => HEIGHT * (1 - (numChars - low) / (high - low));
     for (const [at, points] of [arrived, shown].entries())
       this.#lines[at]!.setAttribute("points", steps(points, x, y));

@@ -14,7 +14,15 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const empty = mkdtempSync(join(tmpdir(), "paceline-js-"));
 
 function run(program: string, args: string[], cwd: string): string {
-  return execFileSync(program, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  try {
+    return execFileSync(program, args, {
+      cwd,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+  } catch (error) {
+    throw new Error(`${program}: ${(error as { stdout: string }).stdout}`, { cause: error });
+  }
 }
 
 beforeAll(() => {
@@ -125,6 +133,34 @@ test("types are found both ways, on every path", () => {
   const config = JSON.stringify({ compilerOptions: options, files: ["use.mts", "use.cts"] });
   writeFileSync(join(empty, "tsconfig.json"), config);
   run(join(ROOT, "node_modules", ".bin", "tsc"), [], empty);
+}, 30_000);
+
+test("the README's examples hold for the types", () => {
+  const free = [
+    "model",
+    "messages",
+    "element",
+    "response",
+    "stream",
+    "signal",
+    "url",
+    "streamText",
+  ];
+  const globals = free.map((name) => `declare const ${name}: any;\n`).join("");
+  const chunk = "{ choices: { delta: { content?: string | null } }[] }";
+  const create = `create(body: object): Promise<AsyncIterable<${chunk}>>`;
+  const openai = `declare const openai: { chat: { completions: { ${create} } } };\n`;
+  writeFileSync(join(empty, "globals.d.ts"), globals + openai);
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, block]) => block!);
+  expect(blocks.length).toBeGreaterThanOrEqual(6);
+  for (const [at, block] of blocks.entries()) writeFileSync(join(empty, `readme-${at}.mts`), block);
+  const files = ["globals.d.ts", ...blocks.map((_, at) => `readme-${at}.mts`)];
+  const lib = ["es2022", "dom", "dom.iterable", "dom.asynciterable"];
+  const options = { module: "nodenext", target: "es2022", lib, strict: true, noEmit: true };
+  const config = join(empty, "tsconfig.readme.json");
+  writeFileSync(config, JSON.stringify({ compilerOptions: { ...options, types: [] }, files }));
+  run(join(ROOT, "node_modules", ".bin", "tsc"), ["-p", config], empty);
 }, 30_000);
 
 test("the hook says that it is for clients, first of all", () => {
