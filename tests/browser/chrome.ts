@@ -40,6 +40,6 @@ export function chromeOrSkip(): string | undefined {
 export function launch(executablePath: string): Promise<Browser> {
   return chromium.launch({
     executablePath,
-    args: ["--no-sandbox", "--disable-gpu"],
+    args: ["--no-sandbox", "--disable-dev-shm-usage"],
   });
 }

@@ -2,7 +2,11 @@
  * The usual rules for showing a stream, written anew from what is known of them, at their defaults.
  *
  * They are for comparison in kind: a claim about a product would need its own code. Only the AI
- * SDK's is its own (`real-ai-sdk.ts`). Each is told what arrives and is woken at the times it asks
+ * SDK's is its own (`real-ai-sdk.ts`). Sources, on GitHub: assistant-ui/assistant-ui `useSmooth.ts`,
+ * ChatGPTNextWeb/NextChat `app/utils/chat.ts`, coder/mux `SmoothTextEngine.ts`,
+ * posit-dev/shinychat pull request 411, LibreChat-AI/agents `src/llm/stream/smoother.ts`,
+ * lobehub/lobe-ui `useSmoothStreamContent.ts`, open-webui/open-webui `src/lib/apis/streaming`,
+ * huggingface/chat-ui `src/lib/utils/messageUpdates.ts`. Each is told what arrives and is woken at the times it asks
  * for; `numShown` is how many characters are on show.
  */
 

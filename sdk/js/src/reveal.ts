@@ -64,7 +64,7 @@ export class Reveal {
    */
   update(text: string, isStreaming: boolean, enabled = true): void {
     const streamed = isStreaming || this.#playback !== undefined;
-    const grows = text.startsWith(this.#received) && text.startsWith(this.#shown);
+    const grows = text.startsWith(this.#received);
     this.#isStreaming = isStreaming;
     if (!grows || !enabled || !streamed) {
       this.#playback?.abort();
