@@ -11,7 +11,7 @@ JS_READY := $(JS)/node_modules/.ready
 JS_BUILT := $(JS)/dist/.built
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-check demo-vllm test test-core test-js test-vllm bench-planner bench-sim-worker bench-smoothing bench-proxy bench-leaks bench-replay bench-classify bench-control classify-training check fast-check format clean
+.PHONY: help setup demo demo-page demo-check demo-vllm test test-core test-js test-browser test-vllm bench-planner bench-sim-worker bench-smoothing bench-web bench-proxy bench-leaks bench-replay bench-classify bench-control classify-training check fast-check format clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */|/' | \
@@ -37,7 +37,7 @@ $(NODE_READY): $(NODE)/package.json $(NODE)/package-lock.json $(NODE)/.npmrc
 
 # The TypeScript SDK. Without Node 20 it is neither built nor tested, which under CI is a failure.
 $(JS_READY): $(JS)/package.json $(JS)/package-lock.json $(JS)/.npmrc
-	@if ! node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null; then \
+	@if ! node -e 'process.exit(Number(process.versions.node.split(".")[0] < 20))' 2>/dev/null; then \
 	  echo "no Node 20 here: the TypeScript SDK is not built"; test "$$CI" != true; \
 	else echo "setting up $(JS)"; cd $(JS) && \
 	  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch node_modules/.ready; fi
@@ -48,18 +48,25 @@ $(JS_BUILT): $(JS_READY) $(wildcard $(JS)/src/*.ts) $(JS)/tsup.config.ts $(JS)/t
 demo: $(READY)  ## three simulated pools behind a gateway (ARGS=--any-port for free ports)
 	@$(BIN)/paceline demo --config configs/gateway.yaml $(ARGS)
 
+demo-page: $(JS_BUILT)  ## a page that shows one stream raw and smooth (ARGS="--gateway http://127.0.0.1:8080")
+	@node web_demo/serve.mjs $(ARGS)
+
 demo-check: $(READY)  ## the same, headless: one streamed request of each workload through it
 	@$(BIN)/paceline demo --config configs/gateway.yaml --check
 
 demo-vllm: $(READY)  ## the same on two real vLLM workers on the CPU, with a small real model
 	@$(BIN)/paceline demo --config configs/cpu-vllm.yaml --workers vllm-cpu
 
-test: $(READY) $(NODE_READY) test-js  ## all tests that need no vLLM, a few minutes
+test: $(READY) $(NODE_READY) test-js test-browser  ## all tests that need no vLLM, a few minutes
 	@$(BIN)/python -m pytest
 
 test-js: $(JS_BUILT)  ## the TypeScript SDK's tests alone
 	@if test -e $(JS_READY); then cd $(JS) && npm test --silent; \
 	else echo "the TypeScript SDK's tests are skipped"; fi
+
+test-browser: $(READY) $(JS_BUILT)  ## the same in Chromium (half a minute), if there is one
+	@if test -e $(JS_READY); then cd $(JS) && npm run --silent test:browser; \
+	else echo "the tests in a browser are skipped"; fi
 
 test-core: $(READY)  ## the pure tests alone, about ten seconds
 	@$(BIN)/python -m pytest -q tests/core tests/sim tests/bench tests/sdk
@@ -77,8 +84,11 @@ bench-sim-worker: $(READY)  ## how punctual one simulated worker is with 300 str
 bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (ARGS=--quick: 3)
 	@$(BIN)/python -m paceline.bench.proxy $(ARGS)
 
-bench-smoothing: $(READY)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
-	@$(BIN)/python -m paceline.bench.smoothing
+bench-smoothing: $(READY) $(JS_BUILT)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
+	@$(BIN)/python -m paceline.bench.smoothing $(ARGS)
+
+bench-web: $(JS_BUILT)  ## what is painted in a real page, as it comes beside smooth: 80 seconds
+	@cd $(JS) && npm run --silent bench:web
 
 bench-leaks: $(READY)  ## 10,000 aborted and 10,000 whole streams: what a gateway keeps of them, half a minute
 	@$(BIN)/python -m paceline.bench.leaks $(ARGS)

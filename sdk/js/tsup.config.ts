@@ -1,11 +1,20 @@
+import { readFile, writeFile } from "node:fs/promises";
+
 import { defineConfig } from "tsup";
 
+const CLIENT = '"use client";\n';
+
 export default defineConfig({
-  entry: { index: "src/index.ts" },
+  entry: ["src/index.ts", "src/ai-sdk.ts", "src/react.ts", "src/dom.ts", "src/inspector.ts"],
   format: ["esm", "cjs"],
   target: "es2022",
   dts: true,
   clean: true,
   splitting: true,
   silent: true,
+  async onSuccess() {
+    // A directive counts in the first place only, and the CommonJS build writes before it.
+    const required = await readFile("dist/react.cjs", "utf8");
+    await writeFile("dist/react.cjs", CLIENT + required);
+  },
 });

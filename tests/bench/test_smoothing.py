@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from paceline.bench import smoothing
-from paceline.bench.pacing_rules import RULES, fixed_delay, proportional
-from paceline.bench.streams import Burst, RecordedStream, recorded, synthetic
+from paceline.bench import javascript, smoothing
+from paceline.bench.pacing_rules import RULES
+from paceline.bench.streams import recorded, synthetic
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
-
-
-def bursts(*texts: str, every_ms: float) -> RecordedStream:
-    made = [
-        Burst(at_ms=number * every_ms, text=text, num_tokens=len(text.split()))
-        for number, text in enumerate(texts)
-    ]
-    return RecordedStream(name="made", bursts=tuple(made), end_ms=made[-1].at_ms)
 
 
 def test_a_recording_has_every_token_and_the_median_pass_it_is_scaled_to() -> None:
@@ -55,16 +48,6 @@ def test_a_rule_shows_every_token_in_order_and_none_before_it_is_there(name: str
     assert all(at >= arrival for at, arrival in zip(shown, stream.arrivals, strict=True))
 
 
-def test_the_fixed_rule_waits_for_the_space_and_then_10_ms_each() -> None:
-    stream = bursts("a ", "b c d ", "e", every_ms=100)
-    assert fixed_delay(stream) == [0, 100, 110, 120, 200]
-
-
-def test_the_proportional_rule_takes_a_quarter_of_a_second_for_a_large_backlog() -> None:
-    stream = bursts("x" * 500, every_ms=100)
-    assert proportional(stream)[-1] > 250
-
-
 def test_it_writes_its_figures_and_every_promise_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,10 +55,18 @@ def test_it_writes_its_figures_and_every_promise_is_kept(
     monkeypatch.setattr(smoothing, "NUM_SEEDS", 2)
     assert smoothing.main(["--traces", str(TRACES), "--out", str(tmp_path)]) == 0
     written = json.loads((tmp_path / "smoothing.json").read_text())
-    assert set(written["headline"]) == {
+    in_typescript = {"us_per_token_js", "core_gzip_bytes"} if javascript.ready() else set()
+    assert set(written["headline"]) == in_typescript | {
         "rho_spec", "rho_stall", "mean_added_delay_ms_spec45", "max_end_lag_ms", "us_per_token_py",
     }  # fmt: skip
     assert written["headline"]["rho_spec"] <= 1.15
     assert "rho_spec" in (tmp_path / "smoothing.txt").read_text()
-    assert set(written["scores"]["spec45"]) == set(RULES)
-    assert len(written["scores"]["spec45"]["ours"]) == 9
+    scores = written["scores"]["spec45"]
+    assert set(scores) >= set(RULES)
+    assert len(scores["ours"]) == 9
+    if in_typescript:
+        for name, ours in scores["ours"].items():
+            assert scores[smoothing.OURS_TS][name] == pytest.approx(ours, abs=1e-6)
+        assert len(scores) > 10
+    else:
+        assert os.environ.get("CI") != "true"

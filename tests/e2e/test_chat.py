@@ -99,8 +99,8 @@ def test_raw_stands_beside_smooth_and_long_texts_show_their_end() -> None:
 
 @pytest.mark.parametrize("text", ["\x1b]0;title\x07", "\x9b31m", "a\x08b", "\r"])
 def test_a_models_text_cannot_steer_the_terminal(text: str) -> None:
-    assert not set(chat.plain(text)) & {"\x1b", "\x9b", "\x07", "\x08", "\r"}
-    assert chat.plain("a\n\tb") == "a\n\tb"
+    assert not set(chat.printable(text)) & {"\x1b", "\x9b", "\x07", "\x08", "\r"}
+    assert chat.printable("a\n\tb") == "a\n\tb"
 
 
 async def test_the_readme_s_example_runs() -> None:

@@ -1,5 +1,8 @@
 """`make bench-smoothing`: how smooth, at which delay, at which cost; ours beside the usual rules.
 
+Both SDKs' pacers, and the rules of others as `sdk/js/bench` has them: the AI SDK's is its own code,
+the rest are written anew from what is known of them, at their defaults, for comparison in kind.
+
 On the hold-out half of the streams (`paceline.bench.streams`), at the engine layer: when each token
 is handed out, no screen involved. The optimum beside it knows all arrivals beforehand and spends
 the same greatest delay and end lag. Fails if what the SDK requires does not hold.
@@ -21,6 +24,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from paceline.bench import javascript
+from paceline.bench.javascript import Measured
 from paceline.bench.optimum import Score, score
 from paceline.bench.pacing_rules import RULES, ours
 from paceline.bench.results import RESULTS, screen, write_results
@@ -69,16 +74,24 @@ def stream_classes(traces: Path, *, number: int, first_seed: int) -> list[Stream
 
 Scores = dict[str, dict[str, list[Score]]]
 
+OURS_TS = "ours, TypeScript"
 
-def score_all(classes: list[StreamClass]) -> Scores:
-    """class → rule → a score for each stream."""
-    return {
-        one.name: {
-            name: [score(s.arrivals, rule(s), end_ms=s.end_ms) for s in one.streams]
-            for name, rule in RULES.items()
+
+def score_all(classes: list[StreamClass], measured: Measured | None = None) -> Scores:
+    """class → rule → a score for each stream; with what was measured in TypeScript."""
+    scores: Scores = {}
+    for one in classes:
+        times = {name: [rule(s) for s in one.streams] for name, rule in RULES.items()}
+        for name, of_rule in (measured.times[one.name] if measured else {}).items():
+            times[OURS_TS if name == "ours" else name] = of_rule
+        scores[one.name] = {
+            name: [
+                score(s.arrivals, shown, end_ms=s.end_ms)
+                for s, shown in zip(one.streams, of_rule, strict=True)
+            ]
+            for name, of_rule in times.items()
         }
-        for one in classes
-    }
+    return scores
 
 
 def cpu_us_per_token(stream: RecordedStream, *, repeats: int = 5) -> float:
@@ -106,45 +119,70 @@ def cpu_us_per_char(text: str, num_chars: int, *, delta_chars: int = 4) -> float
     return (time.process_time() - began_s) * 1e6 / len(whole)
 
 
-def costs() -> dict[str, Any]:
+TIMED = synthetic(1, pass_ms=45, mean_tokens=2.5)
+
+
+def costs(measured: Measured | None = None) -> dict[str, Any]:
     """CPU per token, and per character for ever longer texts: linear if it stays the same."""
     texts = {"letters": "x", "emoji": "👨‍👩‍👧‍👦"}
+    us_per_char = {
+        f"{name}, Python": {str(length): cpu_us_per_char(text, length) for length in LENGTHS}
+        for name, text in texts.items()
+    }
+    us_per_token = {"ours": cpu_us_per_token(TIMED)}
+    if not measured:
+        return {"us_per_token": us_per_token, "us_per_char": us_per_char}
+    for name, us in measured.us_per_token.items():
+        us_per_token[OURS_TS if name == "ours" else name] = us
+    for name, by_length in measured.us_per_char.items():
+        us_per_char[f"{name}, TypeScript"] = dict(by_length)
     return {
-        "us_per_token": cpu_us_per_token(synthetic(1, pass_ms=45, mean_tokens=2.5)),
-        "us_per_char": {
-            name: {str(length): cpu_us_per_char(text, length) for length in LENGTHS}
-            for name, text in texts.items()
-        },
+        "us_per_token": us_per_token,
+        "us_per_char": us_per_char,
+        "core_gzip_bytes": measured.core_gzip_bytes,
     }
 
 
 def headline(scores: Scores, cost: dict[str, Any]) -> dict[str, float]:
     """The figures that are kept from run to run."""
     spec = scores["spec45"]["ours"] + scores["spec120"]["ours"]
-    every = [one for by_rule in scores.values() for one in by_rule["ours"]]
-    return {
+    us_per_token = cost["us_per_token"]
+    figures = {
         "rho_spec": round(median(one.rho for one in spec), 4),
         "rho_stall": round(median(one.rho for one in scores["stall"]["ours"]), 4),
         "mean_added_delay_ms_spec45": round(
             median(one.mean_delay_ms for one in scores["spec45"]["ours"]), 2
         ),
-        "max_end_lag_ms": round(max(one.end_lag_ms for one in every), 3),
-        "us_per_token_py": round(cost["us_per_token"], 2),
+        "max_end_lag_ms": round(max(one.end_lag_ms for _, one in of_ours(scores)), 3),
+        "us_per_token_py": round(us_per_token["ours"], 2),
     }
+    if OURS_TS in us_per_token:
+        figures["us_per_token_js"] = round(us_per_token[OURS_TS], 2)
+        figures["core_gzip_bytes"] = cost["core_gzip_bytes"]
+    return figures
+
+
+def of_ours(scores: Scores) -> list[tuple[str, Score]]:
+    """(class, score) of every stream, in both languages."""
+    return [
+        (name, one)
+        for name, by_rule in scores.items()
+        for rule in ("ours", OURS_TS)
+        for one in by_rule.get(rule, ())
+    ]
 
 
 def broken_promises(scores: Scores, figures: dict[str, float]) -> list[str]:
-    """What must hold and does not. That the text is equal, the rule has seen to itself."""
+    """What must hold and does not. That the text is equal, the rules have seen to themselves."""
     found = []
     bound_ms = PacerOptions().max_delay_ms + ROUNDING_MS
-    for name, by_rule in scores.items():
-        for one in by_rule["ours"]:
-            if one.first_ms > ROUNDING_MS:
-                found.append(f"{name}: the first token waited {one.first_ms:.3f} ms")
-            if one.end_lag_ms > MAX_END_LAG_MS + ROUNDING_MS:
-                found.append(f"{name}: the end lagged {one.end_lag_ms:.3f} ms")
-            if one.max_delay_ms > bound_ms:
-                found.append(f"{name}: a token was delayed {one.max_delay_ms:.3f} ms")
+    for name, one in of_ours(scores):
+        if one.first_ms > ROUNDING_MS:
+            found.append(f"{name}: the first token waited {one.first_ms:.3f} ms")
+        if one.end_lag_ms > MAX_END_LAG_MS + ROUNDING_MS:
+            found.append(f"{name}: the end lagged {one.end_lag_ms:.3f} ms")
+        if one.max_delay_ms > bound_ms:
+            found.append(f"{name}: a token was delayed {one.max_delay_ms:.3f} ms")
     if figures["rho_spec"] > MAX_RHO_SPEC:
         found.append(f"rho_spec is {figures['rho_spec']}, over {MAX_RHO_SPEC}")
     return found
@@ -164,18 +202,37 @@ COLUMNS: list[tuple[str, Callable[[list[Score]], str]]] = [
 ]
 
 
-def table(classes: list[StreamClass], scores: Scores) -> Table:
+def table(classes: list[StreamClass], scores: Scores, us_per_token: dict[str, float]) -> Table:
     title = "hold-out streams; medians over them, worst rho, max, first and end lag over all; ms"
     shown = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for name in ("streams", "rule", *(name for name, _ in COLUMNS)):
+    for name in ("streams", "rule", *(name for name, _ in COLUMNS), "µs/token"):
         justify: Literal["left", "right"] = "left" if name in ("streams", "rule") else "right"
         shown.add_column(name, justify=justify, no_wrap=True)
     for one in classes:
         for rule, of_rule in scores[one.name].items():
             cells = [cell(of_rule) for _, cell in COLUMNS]
-            shown.add_row(one.name if rule == "ours" else "", rule, *cells)
+            cost = f"{us_per_token[rule]:.1f}" if rule in us_per_token else ""
+            shown.add_row(one.name if rule == "ours" else "", rule, *cells, cost)
         shown.add_section()
     return shown
+
+
+MARKDOWN_COLUMNS = ("rho", "rate CV", "mean delay", "max", "first", "end lag")
+
+
+def markdown(scores: Scores, us_per_token: dict[str, float], name: str) -> str:
+    """One class as a table for a README, ascending in rate CV."""
+    cells = {column: cell for column, cell in COLUMNS if column in MARKDOWN_COLUMNS}
+    lines = [
+        "| rule | " + " | ".join(cells) + " | µs/token |",
+        "|---|" + "--:|" * (len(cells) + 1),
+    ]
+    rows = sorted(scores[name].items(), key=lambda row: median(one.rate_cv for one in row[1]))
+    for rule, of_rule in rows:
+        cost = f"{us_per_token[rule]:.1f}" if rule in us_per_token else ""
+        values = [cell(of_rule) for cell in cells.values()]
+        lines.append(f"| {rule} | {' | '.join(values)} | {cost} |")
+    return "\n".join(lines)
 
 
 def report(classes: list[StreamClass], scores: Scores, cost: dict[str, Any]) -> dict[str, Any]:
@@ -203,14 +260,25 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--tuning", action="store_true", help="on the streams to tune on, and write nothing"
     )
+    parser.add_argument("--markdown", action="store_true", help="the README's tables as well")
     args = parser.parse_args(argv)
     number, first_seed = (1, 1) if args.tuning else (2, 1000)
     classes = stream_classes(args.traces, number=number, first_seed=first_seed)
-    scores, cost = score_all(classes), costs()
-    shown, figures = table(classes, scores), headline(scores, cost)
+    measured = None
+    if javascript.ready():
+        measured = javascript.measure({one.name: one.streams for one in classes}, TIMED)
+    scores, cost = score_all(classes, measured), costs(measured)
+    shown, figures = table(classes, scores, cost["us_per_token"]), headline(scores, cost)
     console = screen()
     page = partial(_print, shown=shown, cost=cost, figures=figures)
     page(console)
+    if not measured:
+        console.print(
+            "NOT MEASURED, for want of Node 20: our TypeScript pacer, the rules of others"
+        )
+    if args.markdown:
+        for name in ("spec45", "spec120", "stall"):
+            sys.stdout.write(f"{name}\n\n{markdown(scores, cost['us_per_token'], name)}\n\n")
     if not args.tuning:
         write_results(args.out, "smoothing", report(classes, scores, cost), page)
     broken = broken_promises(scores, figures)

@@ -32,14 +32,11 @@ from paceline_client import (
     Route,
     chunk_text,
 )
+from paceline_client.shown import printable
 
 EXPLAIN = "x-paceline-explain"
 FRAMES_PER_S = 30
 LEAVING = ("/quit", "/exit")
-
-# A model's text is text: its escape sequences must not reach the terminal.
-_CONTROL = {code: "␛" if code == 27 else None for code in [*range(32), *range(127, 160)]}
-del _CONTROL[ord("\n")], _CONTROL[ord("\t")]
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -124,11 +121,6 @@ class Turn:
         return " · ".join(f"{name} {value}" for name, value in known if value)
 
 
-def plain(text: str) -> str:
-    """Text that cannot steer a terminal."""
-    return text.translate(_CONTROL)
-
-
 async def answer(talk: Talk, prompt: str, turn: Turn, show: Callable[[], object]) -> None:
     """Fills `turn`, calling `show` at every change; the conversation then has both sides.
 
@@ -180,7 +172,7 @@ async def _once(talk: Talk, prompt: str) -> int:
 
     def write() -> None:
         nonlocal written
-        sys.stdout.write(plain(turn.smooth[written:]))
+        sys.stdout.write(printable(turn.smooth[written:]))
         sys.stdout.flush()
         written = len(turn.smooth)
 
@@ -233,7 +225,7 @@ def _turn(talk: Talk, prompt: str, console: Console) -> None:
             problem = str(error)
         except KeyboardInterrupt:
             problem = "stopped"
-    console.print(Text(plain(turn.smooth)))
+    console.print(Text(printable(turn.smooth)))
     console.print(Text(turn.facts(), style="dim"))
     if problem:
         console.print(Text(problem, style="red"))
@@ -252,5 +244,5 @@ def view(turn: Turn, width: int, height: int) -> Group:
 def tail(text: str, width: int, height: int) -> str:
     """The last `height` lines that `text` takes in `width` columns; looks at no more than that."""
     console = Console(width=width)
-    lines = Text(plain(text[-width * height :])).wrap(console, width)
+    lines = Text(printable(text[-width * height :])).wrap(console, width)
     return "\n".join(line.plain for line in lines[-height:])

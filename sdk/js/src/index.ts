@@ -37,7 +37,7 @@ export { type Motion, type MotionOptions, pageMotion } from "./motion.js";
 export { smooth, SmoothChunks, type SmoothOptions, type Source } from "./openai.js";
 export { PRESETS, type Pacing, type PacerOptions, type Preset, type Unit } from "./options.js";
 export { type Hint, Pacer, type PacerStats, type Push } from "./pacer.js";
-export { type Listener, Playback, type PlaybackOptions } from "./playback.js";
+export { type ChunkPacing, type Listener, Playback, type PlaybackOptions } from "./playback.js";
 export type { Retries } from "./retries.js";
 export { SseError, type SseEvent, SseParser, type SseParserOptions } from "./sse.js";
 export { SmoothStream } from "./stream.js";

@@ -33,9 +33,24 @@ export interface Listener<T> {
   end(error?: unknown): void;
 }
 
+/** What a playback plays through: `ChunkPacer`, or a pacer of the same shape for other chunks. */
+export type ChunkPacing<T> = Pick<
+  ChunkPacer<T>,
+  | "push"
+  | "finish"
+  | "take"
+  | "flush"
+  | "abort"
+  | "nextDueMs"
+  | "numWaiting"
+  | "stats"
+  | "allFinished"
+  | "incomplete"
+>;
+
 export class Playback<T> {
   readonly #listener: Listener<T>;
-  readonly #pacer: ChunkPacer<T>;
+  readonly #pacer: ChunkPacing<T>;
   readonly #onArrival: ((chunk: T) => void) | undefined;
   readonly #clock: Clock;
   readonly #motion: Motion;
@@ -45,11 +60,18 @@ export class Playback<T> {
   #over = false;
   #error: unknown;
 
-  /** Throws RangeError for options that no pacer could keep. */
-  constructor(listener: Listener<T>, options: PlaybackOptions<T> | Preset = {}) {
-    const given = typeof options === "string" ? { preset: options } : options;
+  /**
+   * Throws RangeError for options that no pacer could keep. A `pacer` given has its own; the
+   * others are still the playback's.
+   */
+  constructor(
+    listener: Listener<T>,
+    options: PlaybackOptions<T> | Preset = {},
+    pacer?: ChunkPacing<T>,
+  ) {
+    const given: PlaybackOptions<T> = typeof options === "string" ? { preset: options } : options;
     this.#listener = listener;
-    this.#pacer = new ChunkPacer<T>(given, given.numChoices);
+    this.#pacer = pacer ?? new ChunkPacer<T>(given, given.numChoices);
     this.#onArrival = given.onArrival;
     this.#clock = given.clock ?? systemClock;
     this.#motion = given.motion ?? pageMotion(given);

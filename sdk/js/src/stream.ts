@@ -13,7 +13,7 @@
 import type { Preset } from "./options.js";
 import { MAX_WAITING, Outlet } from "./outlet.js";
 import type { PacerStats } from "./pacer.js";
-import { Playback, type PlaybackOptions } from "./playback.js";
+import { type ChunkPacing, Playback, type PlaybackOptions } from "./playback.js";
 
 /**
  * An error of the source, and an end before every choice has its finish, error the readable side,
@@ -25,9 +25,9 @@ export class SmoothStream<T = string> implements ReadableWritablePair<T, T> {
   readonly #playback: Playback<T>;
 
   /** Throws RangeError for options that no pacer could keep. */
-  constructor(options?: PlaybackOptions<T> | Preset) {
+  constructor(options?: PlaybackOptions<T> | Preset, pacer?: ChunkPacing<T>) {
     const outlet = new Outlet<T>();
-    const playback = new Playback<T>(outlet, options);
+    const playback = new Playback<T>(outlet, options, pacer);
     this.#playback = playback;
     let stop: (reason: unknown) => void;
     this.writable = new WritableStream<T>({
