@@ -1,4 +1,4 @@
-/** Prints what the core weighs on a page: the parser and the pacer, bundled, minified, gzipped. */
+/** Prints what parts of the package weigh on a page: bundled, minified, gzipped. */
 
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -20,6 +20,7 @@ export async function bundledBytes(contents) {
     format: "esm",
     target: "es2022",
     write: false,
+    external: ["react"],
   });
   const bundle = outputFiles[0]?.contents ?? new Uint8Array();
   return { minified: bundle.length, gzipped: gzipSync(bundle, { level: 9 }).length };
@@ -27,5 +28,15 @@ export async function bundledBytes(contents) {
 
 export const CORE = 'export { SseParser } from "./src/sse"; export { Pacer } from "./src/pacer";';
 
+/** What a page may take; React is there anyway. */
+const TAKEN = {
+  core: CORE,
+  smooth: 'export { smooth } from "./src/index";',
+  "paceline/dom": 'export { playInto } from "./src/dom";',
+  "paceline/react": 'export { useSmoothText } from "./src/react";',
+  "paceline/ai-sdk": 'export { smoothStream } from "./src/ai-sdk";',
+};
+
 if (process.argv[1] === fileURLToPath(import.meta.url))
-  console.log(JSON.stringify(await bundledBytes(CORE)));
+  for (const [name, contents] of Object.entries(TAKEN))
+    console.log(name, JSON.stringify(await bundledBytes(contents)));
