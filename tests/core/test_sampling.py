@@ -55,4 +55,4 @@ def test_close_looks_go_to_what_may_have_copied():
         if looks.wants(LIKELY if is_likely else 0.0, at / 100):
             likely, others = likely + is_likely, others + (not is_likely)
     assert 10 / LIKELY_EVERY_S * 0.7 < likely <= 10 / LIKELY_EVERY_S
-    assert 9 <= others <= 10 / OTHERS_EVERY_S
+    assert 2 <= others <= 1 + 10 / OTHERS_EVERY_S

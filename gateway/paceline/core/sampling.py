@@ -17,9 +17,10 @@ PER_TURN = 6
 requests a second are more than any belief remembers for long."""
 LIKELY = 0.2
 """Expected copy ratio from which an answer may well have copied."""
-LIKELY_EVERY_S = 0.25
-OTHERS_EVERY_S = 1.0
-"""Between two answers that are looked at: five a second of 10 ms each are 5 % of a core."""
+LIKELY_EVERY_S = 0.5
+OTHERS_EVERY_S = 4.0
+"""Between two answers that are looked at. Each costs 3 ms for a sentence and 10 ms for 500 words,
+mostly in a process that was asleep: 1 to 2 % of a core, where every request should cost little."""
 
 _T = TypeVar("_T")
 
