@@ -18,7 +18,8 @@ async def stream():
         yield text
 
 async def main():
-    return "".join([piece async for piece in smooth(stream())])
+    async with smooth(stream()) as pieces:
+        return "".join([piece async for piece in pieces])
 
 print(json.dumps({
     "text": asyncio.run(main()),
