@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from paceline.core.draft import Draft, common_prefix
 
+LOOKUPS = ("ngram", "suffix")
+"""The methods that look drafts up in the text, rather than reckon them by a model."""
+
 
 class NgramDrafter:
     """What followed the latest tokens when they stood there before.

@@ -10,6 +10,7 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from paceline.core.band_shift import Shares
+from paceline.core.lookup import LOOKUPS
 from paceline.core.posterior import SurvivalPosterior
 from paceline.core.priors import NUM_BANDS, draft_limit, prior_step_time, prior_survivals
 from paceline.core.step_time import StepTime, StepTimeFit
@@ -22,7 +23,6 @@ SLOWNESS_WEIGHT = 1.0 / 8.0
 MOST_SLOWNESS = 8.0
 MAX_DRAFTING = 4096
 """Requests' shares that are reckoned out and kept: beliefs are rounded, so few differ."""
-LOOKUPS = frozenset(["ngram", "suffix"])
 
 
 class Drafting(NamedTuple):

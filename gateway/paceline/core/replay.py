@@ -20,9 +20,6 @@ from paceline.core.lookup import NgramDrafter, lookup_sizes
 from paceline.core.suffix import SuffixDrafter, SuffixRules
 from paceline.core.types import Speculation
 
-LOOKUPS = ("ngram", "suffix")
-"""The methods that can be replayed."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupReplay:

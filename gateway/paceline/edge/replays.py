@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from paceline.core.beliefs import Beliefs
 from paceline.core.correction import Correction, observed_tokens_per_pass, survivals_for
-from paceline.core.pool_belief import LOOKUPS
+from paceline.core.lookup import LOOKUPS
 from paceline.core.replay import LookupReplay
 from paceline.core.replayable import Replayable, Replayed
 from paceline.core.sampling import CloseLooks

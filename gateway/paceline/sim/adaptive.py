@@ -16,6 +16,7 @@ from paceline.core.beliefs import Beliefs, Outcome, Outlook, conversation_key
 from paceline.core.choose import Adaptive
 from paceline.core.cost import PassCosts
 from paceline.core.decide import route
+from paceline.core.lookup import LOOKUPS
 from paceline.core.pool_belief import Drafting
 from paceline.core.priors import band_shares
 from paceline.core.sampling import TURN_S, CloseLooks, Lessons
@@ -35,7 +36,6 @@ from paceline.core.types import (
     WorkerLoad,
     WorkerSnapshot,
 )
-from paceline.sim.cost import LOOKUPS
 from paceline.sim.fleet import Fleet, Job, true_draws
 from paceline.sim.policies import Policy
 from paceline.sim.scenario import Scenario, SimulatedPool

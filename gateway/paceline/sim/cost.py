@@ -7,9 +7,9 @@ each constant was fitted to.
 from __future__ import annotations
 
 from paceline.core.cost import DraftCosts, PassCosts
+from paceline.core.lookup import LOOKUPS
 from paceline.sim.hardware import LLAMA_32_1B, Hardware, Model
 
-LOOKUPS = ("ngram", "suffix")
 # The reduced vocabulary that published EAGLE-3 heads draft from (SafeAILab/EAGLE, EAGLE3-LLaMA3.1).
 EAGLE3_VOCABULARY = 32_000
 # A draft model reaches less of the bandwidth than the target: its kernels are short. Fitted to the

@@ -23,8 +23,9 @@ from heapq import heappop, heappush
 from math import ceil, sqrt
 
 from paceline.core.cost import PassCosts, PassLoad
+from paceline.core.lookup import LOOKUPS
 from paceline.core.types import WorkerLoad
-from paceline.sim.cost import LOOKUPS, pass_costs
+from paceline.sim.cost import pass_costs
 from paceline.sim.hardware import kv_cache_tokens
 from paceline.sim.scenario import Fault, Scenario, SimulatedPool
 from paceline.sim.truth import Draws, draws, num_passes
