@@ -195,14 +195,13 @@ class Beliefs:
     def knee(self, pool: str, workload: Workload) -> int | None:
         """Running sequences from which the pool is slower than one that does not speculate; None
         if that is far off. The latter is the model's own, or as fast as one would be."""
-        believed = self._of_pool[pool]
         plain = next((of for of in self._of_pool.values() if of.limit == 0), None)
         fit = StepTimeFit(prior_step_time(None, 0)) if plain is None else plain.fit
         return knee_running_sequences(
             fit.step_time(self._scale()),
-            believed.fit.step_time(self._scale()),
+            self.pool_step_time(pool),
             self._typically(pool, workload).mean_inverses,
-            fill=believed.fill.value,
+            fill=self.fill_of(pool),
             context=self._context,
         )
 
@@ -217,9 +216,6 @@ class Beliefs:
         """How much longer a worker's passes take than its pool's do."""
         slow = self._of_pool[pool].slowness.get(worker)
         return 1.0 if slow is None else slow.factor
-
-    def output_tokens(self, workload: Workload) -> float:
-        return self._output[workload].value
 
     def _typically(self, pool: str, workload: Workload) -> Drafting:
         return self._of_pool[pool].drafting(workload, self._typical[workload])
