@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from paceline.bench.classify_scores import Prediction, scores_of
 from paceline.bench.labelled import OWN, Labelled, labelled, own, read_rows

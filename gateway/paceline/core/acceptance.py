@@ -7,19 +7,19 @@ the target adds itself; never by accepted over drafted, since engines pad their 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from operator import mul
 from typing import Any
 
+from msgspec import Struct
+
 from paceline.core.fields import mapping
-from paceline.core.values import value_class
 
 MAX_HISTOGRAM = 257
 """One more than any draft is long."""
 
 
-@value_class
-class SpeculationReport:
+class SpeculationReport(Struct, frozen=True, kw_only=True):
     """`metrics.speculative_decoding` of one answer (vLLM >= 0.29 with
     `--per-request-spec-decode-metrics`). All counts; passes without a draft are in none.
 
@@ -52,8 +52,7 @@ class SpeculationReport:
         )
 
 
-@value_class
-class AcceptanceTotals:
+class AcceptanceTotals(Struct, frozen=True, kw_only=True):
     """Sums over the requests of one (pool, workload)."""
 
     num_requests: int = 0
@@ -61,13 +60,22 @@ class AcceptanceTotals:
     num_draft_tokens: int = 0
     num_accepted_draft_tokens: int = 0
 
-    def plus(self, report: SpeculationReport) -> AcceptanceTotals:
+    @classmethod
+    def of(cls, reports: Collection[SpeculationReport]) -> AcceptanceTotals:
+        return cls(
+            num_requests=len(reports),
+            num_spec_steps=sum([each.num_spec_steps for each in reports]),
+            num_draft_tokens=sum([each.num_draft_tokens for each in reports]),
+            num_accepted_draft_tokens=sum([each.num_accepted_draft_tokens for each in reports]),
+        )
+
+    def plus(self, other: AcceptanceTotals) -> AcceptanceTotals:
         return AcceptanceTotals(
-            num_requests=self.num_requests + 1,
-            num_spec_steps=self.num_spec_steps + report.num_spec_steps,
-            num_draft_tokens=self.num_draft_tokens + report.num_draft_tokens,
+            num_requests=self.num_requests + other.num_requests,
+            num_spec_steps=self.num_spec_steps + other.num_spec_steps,
+            num_draft_tokens=self.num_draft_tokens + other.num_draft_tokens,
             num_accepted_draft_tokens=(
-                self.num_accepted_draft_tokens + report.num_accepted_draft_tokens
+                self.num_accepted_draft_tokens + other.num_accepted_draft_tokens
             ),
         )
 

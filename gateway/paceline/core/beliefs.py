@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from math import exp
 from typing import Any
 
+from msgspec import Struct
+
 from paceline.core.band_shift import (
     CONVERSATION_REQUESTS,
     TEMPLATE_REQUESTS,
@@ -63,8 +65,7 @@ CHARS_PER_TOKEN = 4.0
 """Of English text in common vocabularies (OpenAI's rule of thumb); learned for the traffic here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Outlook(Struct, frozen=True, kw_only=True):
     """What is expected of a request, whoever serves it. Tokens; means."""
 
     workload: Workload
@@ -74,8 +75,7 @@ class Outlook:
     context: float  # of a sequence that runs beside it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What a request that has ended came to.
 
     `believed` are the classifier's bands before any correction. `accepted[i]` is the number of

@@ -25,7 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from paceline.core.beliefs import Outlook
 from paceline.core.pool_belief import Drafting
@@ -71,7 +73,7 @@ class Expectations(Protocol):
     def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime: ...
 
 
-class Adaptive(NamedTuple):
+class Adaptive(Struct, frozen=True):
     """What the adaptive mode decides by, beside the request and the fleet.
 
     `draw` is uniform in [0, 1) and decides whether this request explores; `place` is where its

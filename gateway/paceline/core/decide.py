@@ -14,8 +14,9 @@ leave open is decided by expected cost (`choose.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
+
+from msgspec.structs import replace
 
 from paceline.core.balance import pick_worker
 from paceline.core.beliefs import Outlook

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from paceline.core.acceptance import SpeculationReport
 from paceline.core.chunks import Kind
 from paceline.core.dialect_chunks import ChunkDialect
@@ -26,7 +28,6 @@ from paceline.core.dialect_messages import MessagesDialect
 from paceline.core.dialect_responses import ResponsesDialect
 from paceline.core.fields import integer, mapping
 from paceline.core.types import Endpoint
-from paceline.core.values import value_class
 from paceline.errors import PacelineError
 
 
@@ -77,8 +78,7 @@ def dialect_of(endpoint: Endpoint, *, num_choices: int = 1) -> Dialect:
     return ChunkDialect(num_choices=num_choices)
 
 
-@value_class
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What an answer says of itself at its end; None is unknown."""
 
     num_output_tokens: int | None = None

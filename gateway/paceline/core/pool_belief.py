@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import exp, log
 from operator import mul
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from paceline.core.band_shift import Shares
 from paceline.core.lookup import LOOKUPS
@@ -25,7 +27,7 @@ MAX_DRAFTING = 4096
 """Requests' shares that are reckoned out and kept: beliefs are rounded, so few differ."""
 
 
-class Drafting(NamedTuple):
+class Drafting(Struct, frozen=True):
     """How a pool drafts for a request: the cases that the request may be, with the probability of
     each, by k = 0, 1, … what 1 / tokens a pass is in each, and its mean."""
 

@@ -19,9 +19,10 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct
+
 from paceline.core.splices import Member, Splice, members, spliced
 from paceline.core.types import Endpoint
-from paceline.core.values import value_class
 
 _INCLUDE, _CONTINUOUS = "include_usage", "continuous_usage_stats"
 _K = "paceline_k"
@@ -59,8 +60,7 @@ def wants_continuous_usage_added(body: Mapping[str, Any]) -> bool:
     return all(value is None or isinstance(value, bool) for value in given) and not all(given)
 
 
-@value_class
-class UsageAdded:
+class UsageAdded(Struct, frozen=True, kw_only=True):
     """What a client did not ask for: added to its request, and taken out of its stream again."""
 
     chunk: bool = False  # `include_usage`: the chunk that has usage and no choices

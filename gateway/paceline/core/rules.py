@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from paceline.core.types import Caller, Classification, RequestFeatures, RuleVerdict
-from paceline.core.values import value_class
 
 _COMPARISON = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?)\s*\Z")
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -107,8 +108,7 @@ class Rule:
         return f"{self.name}: {' and '.join(map(str, self.when)) or 'always'} → {self.then}"
 
 
-@value_class
-class RuleOutcome:
+class RuleOutcome(Struct, frozen=True, kw_only=True):
     """What the rules say: the pool that it must be, the one preferred, those that may not be used,
     and who said so."""
 
@@ -179,8 +179,7 @@ def apply_rules(
     return RuleOutcome(verdicts=tuple(verdicts))
 
 
-@value_class
-class _Mismatch(RuleVerdict):
+class _Mismatch(RuleVerdict, frozen=True, kw_only=True):
     """A condition that did not hold, and what the request has in its place."""
 
     value: Any

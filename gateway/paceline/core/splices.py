@@ -10,7 +10,9 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
+
+from msgspec import Struct
 
 from paceline.errors import InvalidRequest
 
@@ -22,7 +24,7 @@ MAX_MEMBERS = 4096
 """Of one object that is walked through: bounds what a body of duplicates can cost."""
 
 
-class Member(NamedTuple):
+class Member(Struct, frozen=True):
     """One `key: value` of an object: the key unescaped, and where it and its value stand."""
 
     key: str
@@ -31,7 +33,7 @@ class Member(NamedTuple):
     end: int
 
 
-class Splice(NamedTuple):
+class Splice(Struct, frozen=True):
     """Bytes `start` to `end` become `text`."""
 
     start: int

@@ -7,11 +7,10 @@ name says bytes. Everything here is frozen: a decision can be kept, replayed and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
-from paceline.core.values import value_class
+from msgspec import Struct, field
 
 
 class Endpoint(StrEnum):
@@ -64,16 +63,14 @@ class Reason(StrEnum):
     EXPLORE = "explore"  # one that costs little more, to learn how it drafts
 
 
-@value_class
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """One message: its role and its text, content parts joined by newlines."""
 
     role: str
     text: str
 
 
-@value_class
-class RequestView:
+class RequestView(Struct, frozen=True, kw_only=True):
     """What any endpoint's body says, in one shape. Nothing here is rewritten or sent on."""
 
     endpoint: Endpoint
@@ -110,8 +107,7 @@ class Material(StrEnum):
     EARLIER_TEXT = "earlier-text"
 
 
-@value_class
-class RequestFeatures:
+class RequestFeatures(Struct, frozen=True, kw_only=True):
     """The bounded look at a request that classification uses (`features.py` measures them)."""
 
     view: RequestView
@@ -122,8 +118,7 @@ class RequestFeatures:
     signals: frozenset[str] = frozenset()  # names of the signals seen
 
 
-@value_class
-class CopyRatio:
+class CopyRatio(Struct, frozen=True, kw_only=True):
     """Belief about the share of the output's word 4-grams that stand in the prompt.
 
     Five equally likely values in [0, 1], ascending: the 0.1, 0.3, 0.5, 0.7, 0.9 quantiles.
@@ -141,8 +136,7 @@ class CopyRatio:
         return sum(self.quantiles) / len(self.quantiles)
 
 
-@value_class
-class Classification:
+class Classification(Struct, frozen=True, kw_only=True):
     """The workload believed in, how firmly, and what spoke for it.
 
     `label_confidence` is the posterior of `workload` in [0, 1]; 0 means that there was no text to
@@ -156,8 +150,7 @@ class Classification:
     reasons: tuple[str, ...] = ()
 
 
-@value_class
-class Speculation:
+class Speculation(Struct, frozen=True, kw_only=True):
     """How a pool drafts. `method` is None where it is not known (workers found by address only)."""
 
     method: str | None
@@ -169,8 +162,7 @@ class Speculation:
             raise ValueError("num_speculative_tokens must be at least 1")
 
 
-@value_class
-class WorkerLoad:
+class WorkerLoad(Struct, frozen=True, kw_only=True):
     """What a worker's own /metrics said, engines added up; None is unknown, never zero."""
 
     running: float | None = None
@@ -178,8 +170,7 @@ class WorkerLoad:
     kv_cache_usage: float | None = None  # a fraction, averaged over engines
 
 
-@value_class
-class WorkerSnapshot:
+class WorkerSnapshot(Struct, frozen=True, kw_only=True):
     """One worker at the moment of a decision."""
 
     url: str  # its id as well
@@ -194,8 +185,7 @@ class WorkerSnapshot:
     per_request_k: bool = False  # it lets each request say how many tokens to draft
 
 
-@value_class
-class PoolSnapshot:
+class PoolSnapshot(Struct, frozen=True, kw_only=True):
     name: str
     speculation: Speculation | None  # None is a plain pool: the true "off"
     workers: tuple[WorkerSnapshot, ...]
@@ -209,8 +199,7 @@ class PoolSnapshot:
         return False
 
 
-@value_class
-class ModelSnapshot:
+class ModelSnapshot(Struct, frozen=True, kw_only=True):
     """A model that clients may ask for, and the pools that serve it, in the operator's order."""
 
     name: str
@@ -225,8 +214,7 @@ class ModelSnapshot:
         raise KeyError(name)
 
 
-@value_class
-class Caller:
+class Caller(Struct, frozen=True, kw_only=True):
     """What the request says beside its body.
 
     `headers` are lower-case names to values; `conversation` identifies the conversation for
@@ -242,14 +230,14 @@ class Caller:
     template: int = 0  # what requests of one application share; 0 is none, or nobody asked
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """Where a conversation's last request went."""
 
     pool: str
     worker: str
 
 
-class Terms(NamedTuple):
+class Terms(Struct, frozen=True):
     """What a request is expected to cost at one worker with one k, as `choose.py` adds it up.
 
     Seconds, tokens, and what they follow from: `inverse_tau` is the mean of 1 / tokens a pass,
@@ -311,8 +299,7 @@ class Terms(NamedTuple):
         return self.scheduled > self.known_to
 
 
-@value_class
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """A pool, worker and k by cost, and what it was weighed against: the best of each pool,
     cheapest first.
 
@@ -329,16 +316,14 @@ class Choice:
         return next((terms for terms in self.weighed if terms.pool != self.chosen.pool), None)
 
 
-@value_class
-class PoolVerdict:
+class PoolVerdict(Struct, frozen=True, kw_only=True):
     """One pool's part in a decision: `refused` says why it could not be used, else None."""
 
     pool: str
     refused: str | None
 
 
-@value_class
-class RuleVerdict:
+class RuleVerdict(Struct, frozen=True, kw_only=True):
     """One rule's part. `obstacle` is what stood in its way, None for the rule that won; it is put
     into words only when asked, which most requests' are not."""
 
@@ -350,8 +335,7 @@ class RuleVerdict:
         return None if self.obstacle is None else str(self.obstacle)
 
 
-@value_class
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """Where a request goes and why."""
 
     classification: Classification

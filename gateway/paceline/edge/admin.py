@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import FastAPI, Query, Request, Response
+from msgspec.structs import replace
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse
 
@@ -86,7 +87,7 @@ def create_admin_app(
         features, snapshot = measure(view), model.snapshot(fleet.now_s())
         adaptive = None
         if learner is not None:
-            adaptive = learner.adaptive(model.name, caller)._replace(exploration=0.0)
+            adaptive = replace(learner.adaptive(model.name, caller), exploration=0.0)
         if settings.mode is Mode.ADAPTIVE:
             return JSONResponse(
                 explain_whole(decide(features, caller, snapshot, settings.rules, adaptive))

@@ -7,10 +7,10 @@ the worker's to judge.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from paceline.core.multipart import read_form, rewrite_form
 from paceline.core.rewrite import UsageAdded, rewrite, usage_to_add, wants_k
@@ -30,8 +30,7 @@ MAX_VALUES = 2**22
 _BOOL_OR_NULL = (bool, type(None))
 
 
-@dataclass(slots=True)
-class Body:
+class Body(Struct):
     """`rewritten` gives the bytes for a worker that calls the model by the name that it is told and
     is to draft k tokens; None leaves that to it."""
 

@@ -23,7 +23,9 @@ from paceline.errors import ConfigurationError
 
 log = logging.getLogger(__name__)
 
-REMEMBERED = 1000
+REMEMBERED = 250
+"""Records kept in memory. What is kept is memory that the next requests do not find at hand: with
+a thousand, all that a request does took some 4 % longer."""
 QUEUED = 4096
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from paceline.core.beliefs import Outcome
 from paceline.core.priors import band_shares
@@ -19,8 +20,7 @@ WHOLE_TOKENS = 48
 """Of a whole answer that is long enough to tell the seconds of a pass."""
 
 
-@dataclass(slots=True)
-class Lesson:
+class Lesson(Struct):
     """What is noted of a request while it runs, to learn from its end.
 
     Text is in it only where the replay teacher wants to see it, and until it has: `kept` is the

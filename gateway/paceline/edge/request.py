@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from paceline.core.caller import caller_of, flag
 from paceline.core.explain import explain
@@ -21,8 +22,7 @@ EXPLAIN_BYTES = 2048
 """A longer explanation than this is not put into a header whole."""
 
 
-@dataclass(slots=True)
-class Request:
+class Request(Struct):
     """`headers` are decoded as latin-1, which loses nothing; of duplicates the last counts."""
 
     client: Client

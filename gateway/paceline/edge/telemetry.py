@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -38,8 +40,7 @@ _ERROR_BUCKETS = (0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 4.0)
 _RATIO_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
-@dataclass(slots=True)
-class RequestRecord:
+class RequestRecord(Struct):
     """What is known of one request, filled in as it goes. Times are monotonic, in seconds."""
 
     arrived_s: float
@@ -63,9 +64,8 @@ class Acceptance:
 
     totals: dict[tuple[str, str, str], AcceptanceTotals] = field(default_factory=dict)
 
-    def add(self, model: str, pool: str, workload: str, report: SpeculationReport) -> None:
-        key = (model, pool, workload)
-        self.totals[key] = self.totals.get(key, AcceptanceTotals()).plus(report)
+    def add(self, where: tuple[str, str, str], totals: AcceptanceTotals) -> None:
+        self.totals[where] = self.totals.get(where, AcceptanceTotals()).plus(totals)
 
 
 class Telemetry:
@@ -174,16 +174,15 @@ class Telemetry:
             self._copy_ratio(decision.classification.workload).observe(copy_ratio)
         for outcome, count in Tally(map(_outcome, records)).items():
             self._requests(*outcome).inc(count)
+        reports: defaultdict[tuple[str, str, str], list[SpeculationReport]] = defaultdict(list)
         for record in records:
-            self._observe(record)
-
-    def _observe(self, record: RequestRecord) -> None:
-        if record.decision is None:
-            return
-        where = _where(record.decision)
-        self._observe_latency(record, where)
-        if record.report is not None:
-            self._observe_report(record.report, where)
+            if record.decision is not None:
+                where = _where(record.decision)
+                self._observe_latency(record, where)
+                if record.report is not None:
+                    reports[where].append(record.report)
+        for where, told in reports.items():
+            self._add_up(where, AcceptanceTotals.of(told))
 
     def _observe_latency(self, record: RequestRecord, where: tuple[str, str, str]) -> None:
         if record.body_read_s is not None and record.sent_s is not None:
@@ -196,9 +195,9 @@ class Telemetry:
             decode_s = record.ended_s - record.first_event_s
             self._tpot(*where).observe(decode_s / (tokens - 1))
 
-    def _observe_report(self, report: SpeculationReport, where: tuple[str, str, str]) -> None:
-        accepted, drafted = report.num_accepted_draft_tokens, report.num_draft_tokens
-        self._acceptance.add(*where, report)
+    def _add_up(self, where: tuple[str, str, str], totals: AcceptanceTotals) -> None:
+        accepted, drafted = totals.num_accepted_draft_tokens, totals.num_draft_tokens
+        self._acceptance.add(where, totals)
         self._drafted(*where).inc(drafted)
         self._accepted(*where).inc(accepted)
         self._wasted(*where).inc(drafted - accepted)

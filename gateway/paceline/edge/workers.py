@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import logging
-import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from paceline.core.health import Health, Standing
 from paceline.core.types import ModelSnapshot, PoolSnapshot, WorkerLoad, WorkerSnapshot
@@ -58,7 +59,8 @@ class Worker:
         self._load = WorkerLoad()
         self._load_at_s = float("-inf")
         self._snapshot: WorkerSnapshot | None = None  # as long as it is true
-        self._snapshot_until_s = 0.0
+        self.snapshot_until_s = 0.0
+        self.pools: list[Pool] = []  # that it is a worker of
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -73,13 +75,13 @@ class Worker:
         self._draft_slots += k
         self._last_picked = next(self._turns)
         self._health.request_began()
-        self._snapshot = None
+        self._changed()
 
     def ends(self, k: int, error: BaseException | None) -> None:
         self._add_up()
         self.in_flight -= 1
         self._draft_slots -= k
-        self._snapshot = None
+        self._changed()
         if isinstance(error, WorkerUnavailable):
             self._health.unreachable()
             self._noted(error.message)
@@ -150,7 +152,7 @@ class Worker:
         if load.running is not None:  # unknown is not zero: what was seen last stands
             there = load.running + (load.waiting or 0.0)
             self._elsewhere = max(0.0, there - self.in_flight)
-        self._snapshot = None
+        self._changed()
 
     # -- what is known ---------------------------------------------------------------------------
 
@@ -168,7 +170,7 @@ class Worker:
 
     def snapshot(self, now_s: float) -> WorkerSnapshot:
         """Made anew only when something has changed: a decision asks for it of every worker."""
-        if self._snapshot is None or now_s >= self._snapshot_until_s:
+        if self._snapshot is None or now_s >= self.snapshot_until_s:
             standing = self._health.standing(now_s)
             self._snapshot = WorkerSnapshot(
                 url=self.url,
@@ -183,14 +185,19 @@ class Worker:
                 per_request_k=self.per_request_k,
             )
             stale_s = self._load_at_s + LOAD_FRESH_S
-            self._snapshot_until_s = min(
+            self.snapshot_until_s = min(
                 self._health.steady_until_s(now_s), stale_s if stale_s > now_s else float("inf")
             )
         return self._snapshot
 
+    def _changed(self) -> None:
+        self._snapshot = None
+        for pool in self.pools:
+            pool.has_changed = True
+
     def _noted(self, why: str) -> None:
         """Says so when it goes or comes; a trial is neither."""
-        self._snapshot = None
+        self._changed()
         standing = self._health.standing(self._now_s())
         if (standing is Standing.DOWN) != (self._was_standing is Standing.DOWN):
             if standing is Standing.DOWN:
@@ -200,7 +207,7 @@ class Worker:
             self._was_standing = standing
 
 
-class Busy(NamedTuple):
+class Busy(Struct, frozen=True):
     """Up to `at_s`: requests and draft slots in flight, each times how long; and how many requests
     others than this gateway had there when it was last asked."""
 
@@ -236,21 +243,26 @@ class Pool:
         self.settings = settings
         self.name = settings.name
         self.workers = workers
+        for worker in workers:
+            worker.pools.append(self)
+        self.has_changed = True  # one of its workers has, since its snapshot
         self._snapshot = self._of([])
+        self._snapshot_until_s = 0.0
 
     def snapshot(self, now_s: float, without: Collection[str]) -> PoolSnapshot:
-        workers = [worker.snapshot(now_s) for worker in self.workers]
-        if without:
-            return self._of(
-                [
-                    replace(worker, up=False, on_trial=False) if worker.url in without else worker
-                    for worker in workers
-                ]
-            )
-        before = self._snapshot.workers
-        if len(before) != len(workers) or not all(map(operator.is_, before, workers)):
-            self._snapshot = self._of(workers)
-        return self._snapshot
+        """Made anew only when something has changed, like its workers'."""
+        if self.has_changed or now_s >= self._snapshot_until_s:
+            self._snapshot = self._of([worker.snapshot(now_s) for worker in self.workers])
+            self._snapshot_until_s = min([worker.snapshot_until_s for worker in self.workers])
+            self.has_changed = False
+        if not without:
+            return self._snapshot
+        return self._of(
+            [
+                replace(worker, up=False, on_trial=False) if worker.url in without else worker
+                for worker in self._snapshot.workers
+            ]
+        )
 
     def _of(self, workers: Sequence[WorkerSnapshot]) -> PoolSnapshot:
         return PoolSnapshot(
