@@ -9,6 +9,8 @@ NODE_READY := $(NODE)/node_modules/.ready
 JS := sdk/js
 JS_READY := $(JS)/node_modules/.ready
 JS_BUILT := $(JS)/dist/.built
+AUI := $(JS)/bench/assistant-ui
+AUI_READY := $(AUI)/node_modules/.ready
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-page demo-check demo-vllm test test-core test-js test-browser test-vllm bench-planner bench-sim-worker bench-smoothing bench-web bench-proxy bench-leaks bench-replay bench-classify bench-control classify-training check fast-check format clean
@@ -44,6 +46,12 @@ $(JS_READY): $(JS)/package.json $(JS)/package-lock.json $(JS)/.npmrc
 
 $(JS_BUILT): $(JS_READY) $(wildcard $(JS)/src/*.ts) $(JS)/tsup.config.ts $(JS)/tsconfig.json
 	@if test -e $(JS_READY); then cd $(JS) && npm run --silent build && touch dist/.built; fi
+
+# assistant-ui's own smoothing, for make bench-smoothing alone. Offline a rule written anew stands in.
+$(AUI_READY): $(JS_READY) $(AUI)/package.json $(AUI)/package-lock.json $(AUI)/.npmrc
+	@if test -e $(JS_READY); then echo "setting up $(AUI)"; cd $(AUI) && \
+	  if npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; then touch node_modules/.ready; \
+	  else echo "npm ci failed: assistant-ui is not measured by its own code"; fi; fi
 
 demo: $(READY)  ## three simulated pools behind a gateway (ARGS=--any-port for free ports)
 	@$(BIN)/paceline demo --config configs/gateway.yaml $(ARGS)
@@ -84,7 +92,7 @@ bench-sim-worker: $(READY)  ## how punctual one simulated worker is with 300 str
 bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (ARGS=--quick: 3)
 	@$(BIN)/python -m paceline.bench.proxy $(ARGS)
 
-bench-smoothing: $(READY) $(JS_BUILT)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
+bench-smoothing: $(READY) $(JS_BUILT) $(AUI_READY)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
 	@$(BIN)/python -m paceline.bench.smoothing $(ARGS)
 
 bench-web: $(JS_BUILT)  ## what is painted in a real page, as it comes beside smooth: 80 seconds
@@ -124,4 +132,4 @@ format: $(READY) $(JS_READY)  ## put the code into shape
 	@if test -e $(JS_READY); then cd $(JS) && npm run --silent format; fi
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) $(NODE)/node_modules $(JS)/node_modules $(JS)/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(NODE)/node_modules $(JS)/node_modules $(AUI)/node_modules $(JS)/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

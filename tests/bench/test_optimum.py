@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.bench.optimum import (
+    as_smooth,
     delays,
     efficiency_ratio,
     gaps,
@@ -118,6 +119,48 @@ def test_rho_is_one_for_the_optimum_and_for_spending_nothing() -> None:
         )
     worse = [0.0, 1.0, 2.0, 60.0, 61.0, 62.0, 110.0, 111.0, 120.0]
     assert efficiency_ratio(arrivals, worse) > 1.5
+
+
+@given(streams, st.floats(1, 400))
+def test_the_equal_smoothness_delay_of_the_optimum_is_its_own(
+    arrivals: list[float], delay_ms: float
+) -> None:
+    """Up to where more delay makes nothing smoother."""
+    best = taut_string(arrivals, delay_ms, 0)
+    found = as_smooth(arrivals, best)
+    assert roughness(found) <= roughness(best) * (1 + 1e-6)
+    assert max(delays(arrivals, found)) <= max(delays(arrivals, best)) + 1e-6
+    if roughness(taut_string(arrivals, 0.95 * delay_ms, 0)) > roughness(best) * (1 + 1e-6):
+        assert max(delays(arrivals, found)) == pytest.approx(delay_ms, rel=0.05, abs=0.05)
+
+
+@given(streams, st.lists(st.floats(0, 500), min_size=14, max_size=14))
+def test_the_optimum_needs_no_more_delay_than_any_playout_that_is_as_smooth(
+    arrivals: list[float], held_ms: list[float]
+) -> None:
+    held = zip(arrivals, [0.0, *held_ms], strict=False)
+    shown = list(accumulate((arrival + wait_ms for arrival, wait_ms in held), max))
+    found = as_smooth(arrivals, shown)
+    assert roughness(found) <= roughness(shown) * (1 + 1e-6)
+    assert max(delays(arrivals, found)) <= max(delays(arrivals, shown)) + 1e-6
+
+
+@given(streams)
+def test_what_is_no_smoother_than_the_arrivals_is_worth_no_delay(arrivals: list[float]) -> None:
+    assert as_smooth(arrivals, arrivals) == arrivals
+    late = [arrival + 100 for arrival in arrivals]
+    assert as_smooth(arrivals, late) == arrivals
+
+
+def test_the_equal_smoothness_delay_of_bursts_halved() -> None:
+    """Pairs whose second token comes 20 ms later cannot be had for less; later still is worse."""
+    arrivals = [0.0, 0.0, 45.0, 45.0, 90.0, 90.0, 135.0]
+    shown = [0.0, 20.0, 45.0, 65.0, 90.0, 110.0, 135.0]
+    assert max(delays(arrivals, as_smooth(arrivals, shown))) == pytest.approx(20, abs=0.1)
+    late = [0.0, 20.0, 65.0, 85.0, 110.0, 130.0, 155.0]
+    score_of = score(arrivals, late, end_ms=135.0)
+    assert score_of.equal_max_delay_ms < score_of.max_delay_ms
+    assert score_of.equal_mean_delay_ms < score_of.mean_delay_ms
 
 
 def test_metrics_by_hand() -> None:

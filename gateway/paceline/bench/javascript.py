@@ -23,12 +23,15 @@ Times = list[list[float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """class → rule → times; and µs of CPU a token by rule, a character by text, bytes."""
+    """class → rule → times; µs of CPU a token by rule, a character by text; bytes on a page.
+
+    Bytes are those of the rules whose own code was run.
+    """
 
     times: Mapping[str, Mapping[str, Times]]
     us_per_token: Mapping[str, float]
     us_per_char: Mapping[str, Mapping[str, float]]
-    core_gzip_bytes: int
+    gzip_bytes: Mapping[str, int]
 
 
 def ready(sdk: Path = SDK) -> bool:

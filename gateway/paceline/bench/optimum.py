@@ -90,6 +90,29 @@ def efficiency_ratio(arrivals: Times, shown: Times) -> float:
     return roughness(shown) / best if best else 1.0
 
 
+def as_smooth(arrivals: Times, shown: Times, *, within_ms: float = 0.05) -> list[float]:
+    """The playout of least delay that is as smooth as `shown`, known all arrivals.
+
+    It is the taut string with the same end lag and the smallest bound on the delay (found by
+    bisection, to `within_ms`) whose sum of squared gaps is no greater. Its delay, the
+    *equal-smoothness delay*, is how much delay that smoothness is worth: of the optimum's own
+    playout its delay, none of a playout no smoother than the arrivals are, and never more than the
+    playout itself spends.
+    """
+    target = roughness(shown) * (1 + 1e-9)
+    if roughness(arrivals) <= target:
+        return list(arrivals)
+    end_lag_ms = shown[-1] - arrivals[-1]
+    rougher_ms, smooth_ms = 0.0, max(delays(arrivals, shown))
+    while smooth_ms - rougher_ms > within_ms:
+        middle_ms = (rougher_ms + smooth_ms) / 2
+        if roughness(taut_string(arrivals, middle_ms, end_lag_ms)) <= target:
+            smooth_ms = middle_ms
+        else:
+            rougher_ms = middle_ms
+    return taut_string(arrivals, smooth_ms, end_lag_ms)
+
+
 def delays(arrivals: Times, shown: Times) -> list[float]:
     return [at - arrival for arrival, at in zip(arrivals, shown, strict=True)]
 
@@ -121,7 +144,7 @@ def quantile(values: Times, share: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One playout of one stream."""
+    """One playout of one stream; `equal_…` are the delays of the optimum that is as smooth."""
 
     rho: float
     rate_cv: float
@@ -130,6 +153,8 @@ class Score:
     mean_delay_ms: float
     p95_delay_ms: float
     max_delay_ms: float
+    equal_mean_delay_ms: float
+    equal_max_delay_ms: float
     first_ms: float
     end_lag_ms: float
 
@@ -137,6 +162,7 @@ class Score:
 def score(arrivals: Times, shown: Times, *, end_ms: float) -> Score:
     """Every metric of a playout; `end_ms` is when the stream said that it was over."""
     added = delays(arrivals, shown)
+    needed = delays(arrivals, as_smooth(arrivals, shown))
     between = gaps(shown)
     return Score(
         rho=efficiency_ratio(arrivals, shown),
@@ -146,6 +172,8 @@ def score(arrivals: Times, shown: Times, *, end_ms: float) -> Score:
         mean_delay_ms=sum(added) / len(added),
         p95_delay_ms=quantile(added, 0.95),
         max_delay_ms=max(added),
+        equal_mean_delay_ms=sum(needed) / len(needed),
+        equal_max_delay_ms=max(needed),
         first_ms=added[0],
         end_lag_ms=shown[-1] - end_ms,
     )

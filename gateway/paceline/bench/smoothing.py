@@ -1,7 +1,8 @@
 """`make bench-smoothing`: how smooth, at which delay, at which cost; ours beside the usual rules.
 
-Both SDKs' pacers, and the rules of others as `sdk/js/bench` has them: the AI SDK's is its own code,
-the rest are written anew from what is known of them, at their defaults, for comparison in kind.
+Both SDKs' pacers, and the rules of others as `sdk/js/bench` has them: the AI SDK's and
+assistant-ui's are their own code, the rest are written anew from what is known of them, at their
+defaults, for comparison in kind.
 
 On the hold-out half of the streams (`paceline.bench.streams`), at the engine layer: when each token
 is handed out, no screen involved. The optimum beside it knows all arrivals beforehand and spends
@@ -13,22 +14,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-
-from paceline.bench import javascript
+from paceline.bench import javascript, smoothing_page
 from paceline.bench.javascript import Measured
 from paceline.bench.optimum import Score, score
 from paceline.bench.pacing_rules import RULES, ours
 from paceline.bench.results import RESULTS, screen, write_results
+from paceline.bench.smoothing_aims import Standing, standing
 from paceline.bench.streams import SPECULATING, RecordedStream, recordings, synthetic
 from paceline_client import Pacer, PacerOptions
 
@@ -37,6 +34,7 @@ MAX_RHO_SPEC = 1.15
 ROUNDING_MS = 1e-3
 NUM_SEEDS = 10
 LENGTHS = (25_000, 50_000, 100_000)
+IN_THE_README = ("spec45", "spec120", "stall")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +121,10 @@ TIMED = synthetic(1, pass_ms=45, mean_tokens=2.5)
 
 
 def costs(measured: Measured | None = None) -> dict[str, Any]:
-    """CPU per token, and per character for ever longer texts: linear if it stays the same."""
+    """CPU per token, and per character for ever longer texts (linear if it stays the same); bytes.
+
+    Bytes are what a page must load, minified and gzipped, for the rules whose own code is there.
+    """
     texts = {"letters": "x", "emoji": "👨‍👩‍👧‍👦"}
     us_per_char = {
         f"{name}, Python": {str(length): cpu_us_per_char(text, length) for length in LENGTHS}
@@ -131,7 +132,7 @@ def costs(measured: Measured | None = None) -> dict[str, Any]:
     }
     us_per_token = {"ours": cpu_us_per_token(TIMED)}
     if not measured:
-        return {"us_per_token": us_per_token, "us_per_char": us_per_char}
+        return {"us_per_token": us_per_token, "us_per_char": us_per_char, "gzip_bytes": {}}
     for name, us in measured.us_per_token.items():
         us_per_token[OURS_TS if name == "ours" else name] = us
     for name, by_length in measured.us_per_char.items():
@@ -139,7 +140,9 @@ def costs(measured: Measured | None = None) -> dict[str, Any]:
     return {
         "us_per_token": us_per_token,
         "us_per_char": us_per_char,
-        "core_gzip_bytes": measured.core_gzip_bytes,
+        "gzip_bytes": {
+            OURS_TS if name == "ours" else name: size for name, size in measured.gzip_bytes.items()
+        },
     }
 
 
@@ -158,7 +161,7 @@ def headline(scores: Scores, cost: dict[str, Any]) -> dict[str, float]:
     }
     if OURS_TS in us_per_token:
         figures["us_per_token_js"] = round(us_per_token[OURS_TS], 2)
-        figures["core_gzip_bytes"] = cost["core_gzip_bytes"]
+        figures["core_gzip_bytes"] = cost["gzip_bytes"][OURS_TS]
     return figures
 
 
@@ -188,54 +191,12 @@ def broken_promises(scores: Scores, figures: dict[str, float]) -> list[str]:
     return found
 
 
-COLUMNS: list[tuple[str, Callable[[list[Score]], str]]] = [
-    ("rho", lambda scores: f"{median(one.rho for one in scores):.3f}"),
-    ("worst", lambda scores: f"{max(one.rho for one in scores):.2f}"),
-    ("rate CV", lambda scores: f"{median(one.rate_cv for one in scores):.2f}"),
-    ("gap CV", lambda scores: f"{median(one.gap_cv for one in scores):.2f}"),
-    ("p99 gap", lambda scores: f"{median(one.p99_gap_ms for one in scores):.0f}"),
-    ("mean delay", lambda scores: f"{median(one.mean_delay_ms for one in scores):.0f}"),
-    ("p95", lambda scores: f"{median(one.p95_delay_ms for one in scores):.0f}"),
-    ("max", lambda scores: f"{max(one.max_delay_ms for one in scores):.0f}"),
-    ("first", lambda scores: f"{max(one.first_ms for one in scores):.0f}"),
-    ("end lag", lambda scores: f"{max(one.end_lag_ms for one in scores):.0f}"),
-]
-
-
-def table(classes: list[StreamClass], scores: Scores, us_per_token: dict[str, float]) -> Table:
-    title = "hold-out streams; medians over them, worst rho, max, first and end lag over all; ms"
-    shown = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for name in ("streams", "rule", *(name for name, _ in COLUMNS), "µs/token"):
-        justify: Literal["left", "right"] = "left" if name in ("streams", "rule") else "right"
-        shown.add_column(name, justify=justify, no_wrap=True)
-    for one in classes:
-        for rule, of_rule in scores[one.name].items():
-            cells = [cell(of_rule) for _, cell in COLUMNS]
-            cost = f"{us_per_token[rule]:.1f}" if rule in us_per_token else ""
-            shown.add_row(one.name if rule == "ours" else "", rule, *cells, cost)
-        shown.add_section()
-    return shown
-
-
-MARKDOWN_COLUMNS = ("rho", "rate CV", "mean delay", "max", "first", "end lag")
-
-
-def markdown(scores: Scores, us_per_token: dict[str, float], name: str) -> str:
-    """One class as a table for a README, ascending in rate CV."""
-    cells = {column: cell for column, cell in COLUMNS if column in MARKDOWN_COLUMNS}
-    lines = [
-        "| rule | " + " | ".join(cells) + " | µs/token |",
-        "|---|" + "--:|" * (len(cells) + 1),
-    ]
-    rows = sorted(scores[name].items(), key=lambda row: median(one.rate_cv for one in row[1]))
-    for rule, of_rule in rows:
-        cost = f"{us_per_token[rule]:.1f}" if rule in us_per_token else ""
-        values = [cell(of_rule) for cell in cells.values()]
-        lines.append(f"| {rule} | {' | '.join(values)} | {cost} |")
-    return "\n".join(lines)
-
-
-def report(classes: list[StreamClass], scores: Scores, cost: dict[str, Any]) -> dict[str, Any]:
+def report(
+    classes: list[StreamClass],
+    scores: Scores,
+    cost: dict[str, Any],
+    standings: dict[str, Standing],
+) -> dict[str, Any]:
     """What is written to `smoothing.json`."""
     return {
         "headline": headline(scores, cost),
@@ -249,6 +210,7 @@ def report(classes: list[StreamClass], scores: Scores, cost: dict[str, Any]) -> 
             for name in [one.name]
         },
         "cost": cost,
+        "aims": {name: asdict(one) for name, one in standings.items()},
     }
 
 
@@ -268,32 +230,30 @@ def main(argv: list[str] | None = None) -> int:
     if javascript.ready():
         measured = javascript.measure({one.name: one.streams for one in classes}, TIMED)
     scores, cost = score_all(classes, measured), costs(measured)
-    shown, figures = table(classes, scores, cost["us_per_token"]), headline(scores, cost)
-    console = screen()
-    page = partial(_print, shown=shown, cost=cost, figures=figures)
+    standings = {one.name: standing(scores[one.name], one.streams) for one in classes}
+    figures, console = headline(scores, cost), screen()
+    page = partial(
+        smoothing_page.draw, scores=scores, cost=cost, standings=standings, figures=figures
+    )
     page(console)
-    if not measured:
-        console.print(
-            "NOT MEASURED, for want of Node 20: our TypeScript pacer, the rules of others"
-        )
+    for missing in _not_measured(measured):
+        console.print(f"NOT MEASURED, {missing}")
     if args.markdown:
-        for name in ("spec45", "spec120", "stall"):
-            sys.stdout.write(f"{name}\n\n{markdown(scores, cost['us_per_token'], name)}\n\n")
+        sys.stdout.write(smoothing_page.readme(scores, cost, standings, IN_THE_README) + "\n")
     if not args.tuning:
-        write_results(args.out, "smoothing", report(classes, scores, cost), page)
+        write_results(args.out, "smoothing", report(classes, scores, cost, standings), page)
     broken = broken_promises(scores, figures)
     for promise in broken:
         console.print(f"NOT MET: {promise}")
     return 1 if broken else 0
 
 
-def _print(console: Console, shown: Table, cost: dict[str, Any], figures: dict[str, float]) -> None:
-    console.print(shown)
-    for name, by_length in cost["us_per_char"].items():
-        per = ", ".join(f"{us:.2f} at {int(length):,}" for length, us in by_length.items())
-        console.print(f"µs of CPU a character, {name} without spaces: {per} characters")
-    for name, value in figures.items():
-        console.print(f"{name} {value}")
+def _not_measured(measured: Measured | None) -> list[str]:
+    if not measured:
+        return ["for want of Node 20: our TypeScript pacer, the rules of others"]
+    if "assistant-ui" not in measured.gzip_bytes:
+        return ["for want of its package: assistant-ui's own code; a rule written anew stands in"]
+    return []
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
 /**
  * The usual rules for showing a stream, written anew from what is known of them, at their defaults.
  *
- * They are for comparison in kind: a claim about a product would need its own code. Only the AI
- * SDK's is its own (`real-ai-sdk.ts`). Sources, on GitHub: assistant-ui/assistant-ui `useSmooth.ts`,
- * ChatGPTNextWeb/NextChat `app/utils/chat.ts`, coder/mux `SmoothTextEngine.ts`,
+ * They are for comparison in kind: a claim about a product would need its own code. The AI SDK's
+ * (`real-ai-sdk.ts`) and assistant-ui's (`real-assistant-ui.ts`) are run as they are; the latter's
+ * rule stands here for machines that cannot install it. Sources, on GitHub: assistant-ui/assistant-ui
+ * `useSmooth.ts`, ChatGPTNextWeb/NextChat `app/utils/chat.ts`, coder/mux `SmoothTextEngine.ts`,
  * posit-dev/shinychat pull request 411, LibreChat-AI/agents `src/llm/stream/smoother.ts`,
  * lobehub/lobe-ui `useSmoothStreamContent.ts`, open-webui/open-webui `src/lib/apis/streaming`,
- * huggingface/chat-ui `src/lib/utils/messageUpdates.ts`. Each is told what arrives and is woken at the times it asks
- * for; `numShown` is how many characters are on show.
+ * huggingface/chat-ui `src/lib/utils/messageUpdates.ts`.
+ *
+ * Each is told what arrives and is woken at the times it asks for; `numShown` is how many characters
+ * are on show.
  */
 
 export interface Peer {

@@ -49,12 +49,11 @@ export function played(stream: Stream, peer: Peer): ShownTo[] {
   return shownTo;
 }
 
+export function ofPeer(make: () => Peer): Rule {
+  return (stream) => byToken(stream, played(stream, make()));
+}
+
 export const RULES: Readonly<Record<string, Rule>> = {
   ours,
-  ...Object.fromEntries(
-    Object.entries(PEERS).map(([name, make]) => [
-      name,
-      (stream: Stream) => byToken(stream, played(stream, make())),
-    ]),
-  ),
+  ...Object.fromEntries(Object.entries(PEERS).map(([name, make]) => [name, ofPeer(make)])),
 };

@@ -8,12 +8,14 @@ import { text as textOfInput } from "node:stream/consumers";
 import { bundledBytes, CORE } from "../scripts/size.mjs";
 import { Pacer } from "../src/pacer.js";
 import { aiSdkWithoutPauses, realAiSdk } from "./real-ai-sdk.js";
-import { ours, RULES } from "./rules.js";
-import { numTokensOf, type Stream } from "./streams.js";
+import { ASSISTANT_UI, assistantUi } from "./real-assistant-ui.js";
+import { ofPeer, ours, RULES } from "./rules.js";
+import { numTokensOf, type Rule, type Stream } from "./streams.js";
 
 const LENGTHS = [25_000, 50_000, 100_000];
 const ENDLESS = { letters: "x", emoji: "👨‍👩‍👧‍👦" };
 const AI_SDK = "AI SDK";
+const AUI = "assistant-ui";
 
 interface Input {
   readonly classes: Readonly<Record<string, readonly Stream[]>>;
@@ -32,9 +34,11 @@ async function leastUs(run: () => unknown, repeats = 30): Promise<number> {
   return least * 1000;
 }
 
-async function usPerToken(stream: Stream): Promise<Record<string, number>> {
+type Rules = Readonly<Record<string, Rule>>;
+
+async function usPerToken(rules: Rules, stream: Stream): Promise<Record<string, number>> {
   const each: Record<string, number> = {};
-  for (const [name, rule] of Object.entries(RULES)) each[name] = await leastUs(() => rule(stream));
+  for (const [name, rule] of Object.entries(rules)) each[name] = await leastUs(() => rule(stream));
   each[AI_SDK] = await leastUs(() => aiSdkWithoutPauses(stream));
   for (const name in each) each[name]! /= numTokensOf(stream);
   return each;
@@ -56,12 +60,26 @@ function usPerChar(text: string, numChars: number, deltaChars = 4): number {
   return ((performance.now() - beganMs) * 1000) / whole.length;
 }
 
+/** Gzipped bytes of what a page must load for a rule, where it is known; React is there anyway. */
+async function gzipBytes(rules: Rules): Promise<Record<string, number>> {
+  const sizes = {
+    ours: await bundledBytes(CORE),
+    [AI_SDK]: await bundledBytes('export { smoothStream } from "ai";'),
+    ...(rules[AUI] !== RULES[AUI] && {
+      [AUI]: await bundledBytes('export { useSmooth } from "@assistant-ui/react";', ASSISTANT_UI),
+    }),
+  };
+  return Object.fromEntries(Object.entries(sizes).map(([name, { gzipped }]) => [name, gzipped]));
+}
+
 async function main(): Promise<void> {
   const { classes, timed } = JSON.parse(await textOfInput(process.stdin)) as Input;
+  const real = await assistantUi();
+  const rules = real ? { ...RULES, [AUI]: ofPeer(real) } : RULES;
   const times: Record<string, Record<string, number[][]>> = {};
   for (const [kind, streams] of Object.entries(classes)) {
     const byRule: Record<string, number[][]> = (times[kind] = {});
-    for (const [name, rule] of Object.entries(RULES)) byRule[name] = streams.map(rule);
+    for (const [name, rule] of Object.entries(rules)) byRule[name] = streams.map(rule);
     byRule[AI_SDK] = [];
     for (const stream of streams) byRule[AI_SDK].push(await realAiSdk(stream));
   }
@@ -71,9 +89,9 @@ async function main(): Promise<void> {
     Object.fromEntries(LENGTHS.map((length) => [length, usPerChar(text, length)])),
   ]);
   const cost = {
-    us_per_token: await usPerToken(timed),
+    us_per_token: await usPerToken(rules, timed),
     us_per_char: Object.fromEntries(endless) as object,
-    core_gzip_bytes: (await bundledBytes(CORE)).gzipped,
+    gzip_bytes: await gzipBytes(rules),
   };
   process.stdout.write(JSON.stringify({ times, cost }));
 }

@@ -17,4 +17,5 @@ await build({
   target: "es2022",
   external: ["../scripts/*"],
 });
+process.env["NODE_ENV"] ??= "production"; // React is measured as pages have it
 await import(outfile);

@@ -8,19 +8,20 @@ import { build } from "esbuild";
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /**
- * Bytes of what `contents` imports from the sources, after a bundler and gzip.
+ * Bytes of what `contents` imports from the sources, or from a folder's packages, after a bundler
+ * and gzip.
  *
  * @param {string} contents
  */
-export async function bundledBytes(contents) {
+export async function bundledBytes(contents, resolveDir = root) {
   const { outputFiles } = await build({
-    stdin: { contents, resolveDir: root, loader: "ts" },
+    stdin: { contents, resolveDir, loader: "ts" },
     bundle: true,
     minify: true,
     format: "esm",
     target: "es2022",
     write: false,
-    external: ["react"],
+    external: ["react", "react-dom"],
   });
   const bundle = outputFiles[0]?.contents ?? new Uint8Array();
   return { minified: bundle.length, gzipped: gzipSync(bundle, { level: 9 }).length };

@@ -2,9 +2,17 @@
 
 import { describe, expect, test } from "vitest";
 
-import { ArrivalRate, Proportional, RandomPieces, Sixtieth } from "../bench/peers.js";
+import {
+  ArrivalRate,
+  FRAME_MS,
+  type Peer,
+  Proportional,
+  RandomPieces,
+  Sixtieth,
+} from "../bench/peers.js";
 import { realAiSdk } from "../bench/real-ai-sdk.js";
-import { played, RULES } from "../bench/rules.js";
+import { assistantUi } from "../bench/real-assistant-ui.js";
+import { ofPeer, played, RULES } from "../bench/rules.js";
 import type { Stream } from "../bench/streams.js";
 
 function made(everyMs: number, ...texts: string[]): Stream {
@@ -34,6 +42,38 @@ describe("every token in order, none before it is there", () => {
 
 test("the AI SDK's own waits for the space after a word, and then 10 ms each", async () => {
   expect(await realAiSdk(made(100, "a ", "b c d ", "e"))).toEqual([0, 100, 110, 120, 200]);
+});
+
+// Installed by make bench-smoothing.
+const real = await assistantUi();
+
+describe.skipIf(!real)("assistant-ui's own", () => {
+  test("every token in order, none before it is there", () => expectWhole(ofPeer(real!)(STREAM)));
+
+  test("a character takes 5 ms, and text comes with frames", () => {
+    const shown = played(made(1000, "x".repeat(40), "y".repeat(40)), real!());
+    expect(shown.map(([numChars]) => numChars).slice(0, 3)).toEqual([3, 6, 10]);
+    for (const [, atMs] of shown)
+      expect(atMs).toBeCloseTo(Math.round(atMs / FRAME_MS) * FRAME_MS, 6);
+  });
+
+  test("a text that ends before a frame has shown any of it comes at once", () => {
+    expect(played(made(100, "x".repeat(500)), real!())).toEqual([[500, 0]]);
+  });
+
+  test("a large backlog takes more than a quarter of a second, as the rule has it", () => {
+    const stream = made(1000, "x".repeat(500), "y");
+    const wholeMs = (peer: Peer) => played(stream, peer).find(([numChars]) => numChars === 500)![1];
+    expect(wholeMs(real!())).toBeGreaterThan(250);
+    expect(Math.abs(wholeMs(real!()) - wholeMs(new Proportional()))).toBeLessThan(50);
+  });
+
+  test("what it needs of a page is gone afterwards, and time goes on", () => {
+    ofPeer(real!)(STREAM);
+    expect(globalThis).not.toHaveProperty("document");
+    expect(globalThis).not.toHaveProperty("requestAnimationFrame");
+    expect(Date.now()).toBeGreaterThan(1e12);
+  });
 });
 
 test("the proportional rule takes a quarter of a second for a large backlog", () => {
