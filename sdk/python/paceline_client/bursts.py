@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from math import exp
 
@@ -32,8 +33,14 @@ class Bursts:
     within reason could hide, and then spends delay for nothing.
     """
 
+    gap_ms: float
+    """Milliseconds per unit of weight."""
+
     def __init__(self) -> None:
-        self._periods: deque[float] = deque(maxlen=REMEMBERED_BURSTS)
+        self.gap_ms = _PRIOR_GAP_MS
+        self._periods: deque[float] = deque()
+        self._ordered: list[float] = []
+        self._median_ms = 0.0
         self._sum_ms = 0.0
         self._sum_units = 0.0
         self._last_ms: float | None = None
@@ -51,6 +58,7 @@ class Bursts:
             self._first_units += units
         else:
             self._sum_units += units
+        self._estimate()
         return begins
 
     def hint(self, *, period_ms: float, units: float | None) -> None:
@@ -58,36 +66,40 @@ class Bursts:
         self._hinted_period_ms = period_ms
         if units:
             self._hinted_gap_ms = period_ms / units
-
-    @property
-    def gap_ms(self) -> float:
-        """Milliseconds per unit of weight."""
-        if self._sum_ms > 0 and self._sum_units > 0:
-            return self._sum_ms / self._sum_units
-        return self._hinted_gap_ms or _PRIOR_GAP_MS
+            self._estimate()
 
     def period_ms(self) -> float:
         """How long the source is usually silent between bursts."""
         if self._periods:
-            return self._median()
+            return self._median_ms
         return self._hinted_period_ms or self._first_units * self.gap_ms
 
     def _begin(self, now_ms: float) -> None:
         self.num_bursts += 1
         if self._last_ms is not None:
-            passed_ms = now_ms - self._last_ms
-            period_ms = min(passed_ms, self._longest_ms())
+            period_ms = min(now_ms - self._last_ms, self._longest_ms())
             kept = exp(-period_ms / MEMORY_MS)
             self._sum_ms = self._sum_ms * kept + period_ms
             self._sum_units *= kept
-            self._periods.append(period_ms)
+            self._remember(period_ms)
         self._last_ms = now_ms
 
     def _longest_ms(self) -> float:
         """A pause beyond this is a stall of this length: it says nothing of the pace."""
         if len(self._periods) < _MIN_BURSTS:
             return MAX_PERIOD_MS
-        return min(MAX_PERIOD_MS, STALL_PERIODS * self._median())
+        return min(MAX_PERIOD_MS, STALL_PERIODS * self._median_ms)
 
-    def _median(self) -> float:
-        return sorted(self._periods)[len(self._periods) // 2]
+    def _remember(self, period_ms: float) -> None:
+        periods, ordered = self._periods, self._ordered
+        if len(periods) == REMEMBERED_BURSTS:
+            del ordered[bisect_left(ordered, periods.popleft())]
+        periods.append(period_ms)
+        insort(ordered, period_ms)
+        self._median_ms = ordered[len(ordered) // 2]
+
+    def _estimate(self) -> None:
+        if self._sum_ms > 0 and self._sum_units > 0:
+            self.gap_ms = self._sum_ms / self._sum_units
+        else:
+            self.gap_ms = self._hinted_gap_ms or _PRIOR_GAP_MS

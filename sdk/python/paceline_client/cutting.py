@@ -46,9 +46,11 @@ class Cutter:
     careful: bool = False
     open_piece: Piece | None = None
     open_atom: str = ""
+    _tokens: bool = field(init=False)
     _words: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        self._tokens = self.unit is Unit.TOKEN
         self._words = self.unit is Unit.WORD
 
     def extend(self, text: str, *, aged: bool = False) -> str:
@@ -91,31 +93,35 @@ class Cutter:
         """
         ends = self._ends(text)
         num_atoms = len(ends)
-        groups = self._groups(text, ends, units, token_texts)
-        a_token_each = len(groups) == units == num_tokens
+        uptos = self._uptos(text, ends, units, token_texts)
+        a_token_each = len(uptos) == units == num_tokens
         weight = num_atoms if units is None else units
-        pieces, start, before = [], 0, 0
-        for number, (end, upto) in enumerate(groups):
+        pieces: list[Piece] = []
+        lane, start, before = self.lane, 0, 0
+        for number, upto in enumerate(uptos):
+            end = ends[upto - 1]
             if a_token_each:
                 share, tokens = 1.0, (number, number + 1)
             else:
                 share = weight * (upto - before) / num_atoms
                 tokens = (before * num_tokens // num_atoms, upto * num_tokens // num_atoms)
-            pieces.append(Piece(self.lane, text[start:end], share, 0.0, tokens=tokens))
+            pieces.append(Piece(lane, text[start:end], share, 0.0, None, False, False, tokens))
             start, before = end, upto
-        for piece in pieces:
-            piece.first, piece.last = piece is pieces[0], piece is pieces[-1]
+        pieces[0].first = pieces[-1].last = True
         self._end_with(pieces[-1], text, ends)
         return pieces
 
-    def _end_with(self, piece: Piece, text: str, ends: list[int]) -> None:
+    def _end_with(self, piece: Piece, text: str, ends: Sequence[int]) -> None:
         """Remembers the end of what was cut, open if it may grow."""
         start = ends[-2] if len(ends) > 1 else 0
-        self.line_start = line_start_after(text[:start], line_start=self.line_start)
-        if self._grows(text[start:]):
-            self.open_piece, self.open_atom = piece, text[start:]
-        else:
-            self._close(text[start:])
+        atom = text[start:]
+        line_may_start = self.line_start or "\n" in text
+        if line_may_start:
+            self.line_start = line_start_after(text[:start], line_start=self.line_start)
+        if self._grows(atom):
+            self.open_piece, self.open_atom = piece, atom
+        elif line_may_start or self.open_piece is not None:
+            self._close(atom)
 
     def _first_end(self, joined: str, *, within_word: bool) -> int:
         """Where the open atom ends in what it has become with the text after it."""
@@ -124,7 +130,7 @@ class Cutter:
         graphemes = atoms(joined, line_start=self.line_start)
         return next(end for end in graphemes if end >= len(self.open_atom))
 
-    def _ends(self, text: str) -> list[int]:
+    def _ends(self, text: str) -> Sequence[int]:
         ends = atoms(text, line_start=self.line_start)
         return _word_ends(text, ends) if self._words else ends
 
@@ -139,44 +145,40 @@ class Cutter:
             self.open_piece.not_before_ms = 0.0
         self.open_piece, self.open_atom = None, ""
 
-    def _groups(
-        self, text: str, ends: list[int], units: int | None, token_texts: Sequence[str] | None
-    ) -> list[tuple[int, int]]:
-        """(end in the text, atoms up to there) of every piece, and of no more than MAX_PIECES."""
-        groups = self._wanted_groups(text, ends, units, token_texts)
-        return groups if len(groups) <= MAX_PIECES else _evenly(ends, MAX_PIECES)
-
-    def _wanted_groups(
-        self, text: str, ends: list[int], units: int | None, token_texts: Sequence[str] | None
-    ) -> list[tuple[int, int]]:
-        if self.unit is not Unit.TOKEN or units is None or units >= len(ends):
-            return [(end, number) for number, end in enumerate(ends, 1)]
-        if token_texts is not None and "".join(token_texts) == text:
-            return _at_tokens(ends, token_texts)
-        return _evenly(ends, max(1, units))
+    def _uptos(
+        self, text: str, ends: Sequence[int], units: int | None, token_texts: Sequence[str] | None
+    ) -> Sequence[int]:
+        """The atoms up to the end of every piece, and of no more than MAX_PIECES."""
+        num_atoms = len(ends)
+        if not self._tokens or units is None or units >= num_atoms:
+            uptos: Sequence[int] = range(1, num_atoms + 1)
+        elif token_texts is not None and "".join(token_texts) == text:
+            uptos = _at_tokens(ends, token_texts)
+        else:
+            uptos = _evenly(num_atoms, max(1, units))
+        return uptos if len(uptos) <= MAX_PIECES else _evenly(num_atoms, MAX_PIECES)
 
 
-def _evenly(ends: list[int], num_groups: int) -> list[tuple[int, int]]:
-    uptos = [len(ends) * number // num_groups for number in range(1, num_groups + 1)]
-    return [(ends[upto - 1], upto) for upto in uptos]
+def _evenly(num_atoms: int, num_pieces: int) -> list[int]:
+    return [num_atoms * number // num_pieces for number in range(1, num_pieces + 1)]
 
 
-def _at_tokens(ends: list[int], token_texts: Sequence[str]) -> list[tuple[int, int]]:
+def _at_tokens(ends: Sequence[int], token_texts: Sequence[str]) -> list[int]:
     """At the first place after each token where text may be cut."""
-    groups: list[tuple[int, int]] = []
+    uptos: list[int] = []
     number, length = 0, 0
     for text in token_texts:
         length += len(text)
         while number < len(ends) and ends[number] <= length:
             number += 1
-        if number and (not groups or groups[-1][1] < number) and ends[number - 1] == length:
-            groups.append((length, number))
-    if not groups or groups[-1][1] < len(ends):
-        groups.append((ends[-1], len(ends)))
-    return groups
+        if number and (not uptos or uptos[-1] < number) and ends[number - 1] == length:
+            uptos.append(number)
+    if not uptos or uptos[-1] < len(ends):
+        uptos.append(len(ends))
+    return uptos
 
 
-def _word_ends(text: str, ends: list[int]) -> list[int]:
+def _word_ends(text: str, ends: Sequence[int]) -> list[int]:
     """The ends before each run of spaces and between characters of scripts without spaces."""
     kept: list[int] = []
     start = 0

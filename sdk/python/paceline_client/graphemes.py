@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 MAX_ATOM_CHARS = 64
 """A cluster longer than this is cut: endless combining marks must not hold up a stream."""
@@ -32,14 +33,17 @@ _WHOLE_ESCAPE = re.compile(
 )
 # Up to three spaces may indent a fence (CommonMark); one or two backticks may become three.
 _FENCE = r"(?:\A|(?<=\n)) {0,3}(?:`{3,30}[^\t-\r\x1b `]{0,32}|`{1,2})"
+_MAYBE_SPECIAL = re.compile("[\x1b`\r]")
 _SPECIAL = re.compile(rf"(?P<escape>{_ESCAPE})|(?P<fence>{_FENCE})|\r\n")
 
 
-def atoms(text: str, *, line_start: bool = True) -> list[int]:
+def atoms(text: str, *, line_start: bool = True) -> Sequence[int]:
     """The ends of the pieces of `text` that must stay whole, ascending; the last is its length.
 
     `line_start` says whether nothing but spaces stands before it on its line.
     """
+    if text.isascii() and not _MAYBE_SPECIAL.search(text):
+        return range(1, len(text) + 1)
     ends: list[int] = []
     at = 0
     for found in _SPECIAL.finditer(text):
@@ -59,6 +63,8 @@ def may_grow(atom: str, *, line_start: bool) -> bool:
     vowels as marks. A letter of other scripts is let go: nearly always it is whole, and holding
     the last letter of every token would cost more than a late accent.
     """
+    if atom.isalnum() and atom.isascii():
+        return False  # by far the most common
     if atom[0] == "\x1b":
         return not _WHOLE_ESCAPE.fullmatch(atom) and len(atom) < 250
     if line_start and atom.lstrip(" ").startswith("`"):
@@ -75,13 +81,15 @@ def may_grow(atom: str, *, line_start: bool) -> bool:
 
 def line_start_after(text: str, *, line_start: bool) -> bool:
     """Whether nothing but spaces stands on the line that `text` ends on."""
+    if not line_start and "\n" not in text:
+        return False
     _, newline, rest = text.rpartition("\n")
     return (bool(newline) or line_start) and not rest.strip(" ")
 
 
 def begins_with_mark(text: str) -> bool:
     """Whether the first character belongs to the one before it."""
-    return bool(text) and _extends(text[0])
+    return text[:1] >= _FIRST_MARK and _extends(text[0])
 
 
 def _clusters(text: str, start: int, end: int, ends: list[int]) -> None:

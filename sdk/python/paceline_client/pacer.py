@@ -62,11 +62,13 @@ class Pacer:
         self._cutters: dict[str, Cutter] = {}
         self._ready: deque[tuple[float, Piece]] = deque()
         self._now_ms = -inf
+        self._due_ms: float | None = None  # when the next piece is due, unless something changed
+        self._changed = False
         self._counts_tokens: bool | None = None
         self._chars_per_token = 4.0
         self._started = False
         self._num_units = 0.0
-        self._num_pieces = self._num_chars = self._waiting_chars = 0
+        self._num_pieces = self._num_chars = self._received_chars = 0
         self._sum_delay_ms = self._max_delay_ms = 0.0
 
     # -- what arrives ------------------------------------------------------------------------------
@@ -89,12 +91,14 @@ class Pacer:
         nothing is held, and all that waits is due within `drain_ms`.
         """
         self._advance(now_ms)
+        self._changed = True
         cutter = self._cutter(lane)
-        self._waiting_chars += len(text)
-        rest = cutter.extend(text, aged=self._aged(cutter)) if self._options.enabled else text
+        self._received_chars += len(text)
+        enabled = self._options.enabled
+        rest = cutter.extend(text, aged=self._aged(cutter)) if enabled else text
         units = self._count(text, num_tokens)
         known = num_tokens or 0
-        if rest and self._options.enabled:
+        if rest and enabled:
             texts = token_texts if len(rest) == len(text) else None
             pieces = cutter.cut(rest, units=units, num_tokens=known, token_texts=texts)
             self._arrive(pieces, cutter, now_ms, cargo)
@@ -112,6 +116,7 @@ class Pacer:
         then due within `drain_ms`. None completes nothing and hurries nothing.
         """
         self._advance(now_ms)
+        self._changed = True
         self._enqueue(Piece("", "", 0.0, now_ms, cargo), now_ms)
         if closes is not None:
             for lane, cutter in self._cutters.items():
@@ -124,11 +129,13 @@ class Pacer:
         """Takes what the server says of its pace; of use before anything was measured."""
         if hint.next_ms is not None and 0 < hint.next_ms < inf:
             units = hint.num_tokens if self._counts_tokens is not False else None
+            self._changed = True
             self._bursts.hint(period_ms=hint.next_ms, units=units)
 
     def finish(self, now_ms: float) -> None:
         """No more will come: all is due within `drain_ms`."""
         self._advance(now_ms)
+        self._changed = True
         for cutter in self._cutters.values():
             cutter.close()
         self._playout.end(now_ms)
@@ -160,6 +167,7 @@ class Pacer:
     def flush(self, now_ms: float) -> list[Piece]:
         """All that waits, at once: what pacing is switched off with, in the middle of a stream."""
         self._advance(now_ms)
+        self._changed = True
         for cutter in self._cutters.values():
             cutter.close()
         while len(self._playout):
@@ -169,11 +177,12 @@ class Pacer:
     def abort(self, now_ms: float) -> list[Piece]:
         """Shows nothing more; what was received and never shown, for who wants to keep it."""
         self._advance(now_ms)
+        self._changed = True
         for cutter in self._cutters.values():
             cutter.close()
         unshown = [piece for _, piece in self._ready] + self._playout.clear()
         self._ready.clear()
-        self._waiting_chars = 0
+        self._received_chars = self._num_chars
         return unshown
 
     @property
@@ -182,7 +191,7 @@ class Pacer:
         return PacerStats(
             num_pieces=self._num_pieces,
             num_chars=self._num_chars,
-            waiting_chars=self._waiting_chars,
+            waiting_chars=self._received_chars - self._num_chars,
             mean_added_delay_ms=self._sum_delay_ms / shown,
             max_added_delay_ms=self._max_delay_ms,
             delay_target_ms=self._playout.delay_ms,
@@ -193,9 +202,10 @@ class Pacer:
     # -- inside ------------------------------------------------------------------------------------
 
     def _cutter(self, lane: str) -> Cutter:
-        if lane not in self._cutters:
-            self._cutters[lane] = Cutter(self._options.unit, lane)
-        return self._cutters[lane]
+        cutter = self._cutters.get(lane)
+        if cutter is None:
+            cutter = self._cutters[lane] = Cutter(self._options.unit, lane)
+        return cutter
 
     def _aged(self, cutter: Cutter) -> bool:
         """Whether the lane's open piece has waited for half of what it may."""
@@ -221,12 +231,14 @@ class Pacer:
         return num_tokens
 
     def _arrive(self, pieces: list[Piece], cutter: Cutter, now_ms: float, cargo: object) -> None:
-        units = sum(piece.weight for piece in pieces)
+        units = 0.0
+        for piece in pieces:
+            units += piece.weight
+            piece.arrival_ms = now_ms
+            piece.cargo = cargo
         self._num_units += units
         self._bursts.arrive(now_ms, units)
-        for piece in pieces:
-            piece.arrival_ms, piece.cargo = now_ms, cargo
-            self._playout.push(piece)
+        self._playout.push(pieces)
         self._playout.replan(now_ms)
         if not self._started:
             self._started = True
@@ -238,7 +250,7 @@ class Pacer:
             cutter.open_piece.not_before_ms = now_ms + held_ms
 
     def _enqueue(self, piece: Piece, now_ms: float) -> None:
-        self._playout.push(piece)
+        self._playout.push((piece,))
         self._playout.replan(now_ms)
 
     def _advance(self, now_ms: float) -> None:
@@ -246,18 +258,20 @@ class Pacer:
         if now_ms < self._now_ms:
             raise ValueError(f"time went back from {self._now_ms} to {now_ms} ms")
         self._now_ms = now_ms
-        while (due_ms := self._playout.due_ms()) is not None and due_ms <= now_ms:
+        due_ms = self._playout.due_ms() if self._changed else self._due_ms
+        while due_ms is not None and due_ms <= now_ms:
             self._show(due_ms)
+            due_ms = self._playout.due_ms()
+        self._due_ms, self._changed = due_ms, False
 
     def _show(self, due_ms: float) -> None:
         piece = self._playout.pop(due_ms)
-        cutter = self._cutters.get(piece.lane)
-        if cutter is not None and cutter.open_piece is piece:
+        if piece.last and (cutter := self._cutters.get(piece.lane)) and cutter.open_piece is piece:
             cutter.close()
-        added_ms = due_ms - piece.arrival_ms
         self._num_pieces += 1
         self._num_chars += len(piece.text)
-        self._waiting_chars -= len(piece.text)
+        added_ms = due_ms - piece.arrival_ms
         self._sum_delay_ms += added_ms
-        self._max_delay_ms = max(self._max_delay_ms, added_ms)
+        if added_ms > self._max_delay_ms:
+            self._max_delay_ms = added_ms
         self._ready.append((due_ms, piece))

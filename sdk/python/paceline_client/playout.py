@@ -14,7 +14,7 @@ target shows as a pause, whatever is done.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Generic, Protocol, TypeVar
@@ -70,11 +70,12 @@ class Playout(Generic[T]):
         self._deadlines: deque[_Deadline] = deque()
         self._pushed = 0.0
         self._shown = 0.0
-        self._last_due_ms = -inf
         self._last_unit_ms: float | None = None
-        self._planned_ms = -inf
+        self._earliest_ms = -inf
         self._end_ms = inf
-        self._delay_ms = min(options.min_delay_ms, options.max_delay_ms)
+        self._least_ms = min(options.min_delay_ms, options.max_delay_ms)
+        self._most_ms = options.max_delay_ms
+        self._delay_ms = self._least_ms
         self._delay_set_ms: float | None = None
 
     def __len__(self) -> int:
@@ -88,16 +89,21 @@ class Playout(Generic[T]):
         """The present delay target: no unit is held longer."""
         return self._delay_ms
 
-    def push(self, item: T) -> None:
-        self._queue.append(item)
-        if not item.weight:
-            return  # it goes with what stands before it
-        self._pushed += item.weight
+    def push(self, items: Sequence[T]) -> None:
+        """Takes items, at least one, that arrived at one time; `replan` is to follow."""
+        self._queue.extend(items)
+        pushed = self._pushed
+        for item in items:
+            pushed += item.weight
+        if pushed == self._pushed:
+            return  # without weight they go with what stands before them
+        self._pushed = pushed
+        arrival_ms = items[0].arrival_ms
         last = self._deadlines[-1] if self._deadlines else None
-        if last and last.cap_ms == inf and item.arrival_ms - last.arrival_ms < _SAME_ARRIVAL_MS:
-            last.upto = self._pushed
+        if last and last.cap_ms == inf and arrival_ms - last.arrival_ms < _SAME_ARRIVAL_MS:
+            last.upto = pushed
         else:
-            self._deadlines.append(_Deadline(item.arrival_ms, inf, self._pushed))
+            self._deadlines.append(_Deadline(arrival_ms, inf, pushed))
 
     def hurry(self, now_ms: float) -> None:
         """All that waits is due within `drain_ms`."""
@@ -107,35 +113,40 @@ class Playout(Generic[T]):
 
     def replan(self, now_ms: float) -> None:
         """Something changed at `now_ms`: nothing still queued is due before it."""
-        self._planned_ms = now_ms
+        self._earliest_ms = now_ms
         self._aim(now_ms)
 
     def end(self, now_ms: float) -> None:
         """No more will come: all is due within `drain_ms`."""
         self._end_ms = min(self._end_ms, now_ms + self._options.drain_ms)
-        self._planned_ms = now_ms
+        self._earliest_ms = now_ms
 
     def due_ms(self) -> float | None:
         """When the head is to be shown; None if nothing waits."""
         if not self._queue:
             return None
         head = self._queue[0]
-        earliest_ms = max(head.arrival_ms, head.not_before_ms, self._planned_ms, self._last_due_ms)
-        if head.weight == 0 or self._last_unit_ms is None:
+        earliest_ms = self._earliest_ms
+        if head.not_before_ms > earliest_ms:
+            earliest_ms = head.not_before_ms
+        since_ms = self._last_unit_ms
+        if head.weight == 0 or since_ms is None:
             return earliest_ms
-        return max(earliest_ms, self._last_unit_ms + head.weight * self._gap_ms(self._last_unit_ms))
+        due_ms = since_ms + head.weight * self._gap_ms(since_ms)
+        return due_ms if due_ms > earliest_ms else earliest_ms
 
     def pop(self, due_ms: float) -> T:
         """Takes the head, shown at `due_ms`."""
         item = self._queue.popleft()
-        self._shown += item.weight
-        self._last_due_ms = due_ms
+        self._earliest_ms = due_ms
         if item.weight:
+            self._shown += item.weight
             self._last_unit_ms = due_ms
-        while self._deadlines and self._deadlines[0].upto <= self._shown + _ROUNDING:
-            self._deadlines.popleft()
+        deadlines, shown = self._deadlines, self._shown + _ROUNDING
+        while deadlines and deadlines[0].upto <= shown:
+            deadlines.popleft()
         if not self._queue:
-            self._deadlines.clear()
+            deadlines.clear()
             self._shown = self._pushed
         return item
 
@@ -148,35 +159,47 @@ class Playout(Generic[T]):
         return rest
 
     def _gap_ms(self, since_ms: float) -> float:
-        """Milliseconds per unit of weight for the head, from the unit shown at `since_ms`."""
-        return max(0.0, min(self._nominal_ms(), self._tangent_ms(since_ms)))
+        """Milliseconds per unit of weight for the head, from the unit shown at `since_ms`.
 
-    def _nominal_ms(self) -> float:
+        It runs for every unit: comparisons, because calls of min and max would take longer.
+        """
         gap_ms = self._bursts.gap_ms
-        if self._end_ms < inf:
-            return gap_ms
-        want_ms = LEVEL * self._delay_ms
-        level_ms = (self._pushed - self._shown) * gap_ms
-        if want_ms <= 0:
-            return 0.0
-        return gap_ms * (1 + CORRECTION * min(1.0, max(-1.0, (want_ms - level_ms) / want_ms)))
-
-    def _tangent_ms(self, since_ms: float) -> float:
-        slope = inf
+        shown, delay_ms, end_ms = self._shown, self._delay_ms, self._end_ms
+        if end_ms == inf:
+            want_ms = LEVEL * delay_ms
+            if want_ms <= 0:
+                return 0.0
+            lacking = (want_ms - (self._pushed - shown) * gap_ms) / want_ms
+            if lacking > 1:
+                lacking = 1.0
+            elif lacking < -1:
+                lacking = -1.0
+            gap_ms *= 1 + CORRECTION * lacking
         for deadline in self._deadlines:
-            due_ms = min(deadline.arrival_ms + self._delay_ms, deadline.cap_ms, self._end_ms)
-            units = deadline.upto - self._shown
-            if units > _ROUNDING:
-                slope = min(slope, (due_ms - since_ms) / units)
-        return slope
+            units = deadline.upto - shown
+            if units <= _ROUNDING:
+                continue
+            due_ms = deadline.arrival_ms + delay_ms
+            if due_ms > end_ms:
+                due_ms = end_ms
+            if due_ms > deadline.cap_ms:
+                due_ms = deadline.cap_ms
+            tangent_ms = (due_ms - since_ms) / units
+            if tangent_ms < gap_ms:
+                gap_ms = tangent_ms
+        return gap_ms if gap_ms > 0 else 0.0
 
     def _aim(self, now_ms: float) -> None:
         """Moves the delay target: up at once, down slowly."""
-        low = min(self._options.min_delay_ms, self._options.max_delay_ms)
-        wanted = SLACKS_OF_DELAY * (self._bursts.period_ms() - self._bursts.gap_ms)
-        wanted = min(max(wanted, low), self._options.max_delay_ms)
-        if self._delay_set_ms is not None and wanted < self._delay_ms:
-            fallen = 1 - FALL_PER_S * (now_ms - self._delay_set_ms) / 1000
-            wanted = max(wanted, self._delay_ms * max(0.0, fallen))
+        bursts, since_ms = self._bursts, self._delay_set_ms
+        wanted = SLACKS_OF_DELAY * (bursts.period_ms() - bursts.gap_ms)
+        if wanted < self._least_ms:
+            wanted = self._least_ms
+        if wanted > self._most_ms:
+            wanted = self._most_ms
+        if since_ms is not None and wanted < self._delay_ms:
+            fallen = self._delay_ms * max(0.0, 1 - FALL_PER_S * (now_ms - since_ms) / 1000)
+            if fallen > wanted:
+                wanted = fallen
         self._delay_ms = wanted
         self._delay_set_ms = now_ms
