@@ -93,20 +93,23 @@ def efficiency_ratio(arrivals: Times, shown: Times) -> float:
 def as_smooth(arrivals: Times, shown: Times, *, within_ms: float = 0.05) -> list[float]:
     """The playout of least delay that is as smooth as `shown`, known all arrivals.
 
-    It is the taut string with the same end lag and the smallest bound on the delay (found by
-    bisection, to `within_ms`) whose sum of squared gaps is no greater. Its delay, the
-    *equal-smoothness delay*, is how much delay that smoothness is worth: of the optimum's own
-    playout its delay, none of a playout no smoother than the arrivals are, and never more than the
-    playout itself spends.
+    It is the taut string with the smallest bound on the delay (found by bisection, to `within_ms`)
+    whose gaps vary no more, and which ends no later. Its delay, the *equal-smoothness delay*, is
+    how much delay that smoothness is worth: of the optimum's own playout its delay, none of a
+    playout no smoother than the arrivals are, and never more than the playout itself spends.
+
+    Gaps are compared by their coefficient of variation, which over the same time orders playouts as
+    the sum of squares does, and does not take ending sooner for being smoother. It never rises with
+    the bound: a playout stretched to an end so much later keeps its variation, and the bound.
     """
-    target = roughness(shown) * (1 + 1e-9)
-    if roughness(arrivals) <= target:
+    target = variation(gaps(shown)) + 1e-9
+    if variation(gaps(arrivals)) <= target:
         return list(arrivals)
     end_lag_ms = shown[-1] - arrivals[-1]
     rougher_ms, smooth_ms = 0.0, max(delays(arrivals, shown))
     while smooth_ms - rougher_ms > within_ms:
         middle_ms = (rougher_ms + smooth_ms) / 2
-        if roughness(taut_string(arrivals, middle_ms, end_lag_ms)) <= target:
+        if variation(gaps(taut_string(arrivals, middle_ms, end_lag_ms))) <= target:
             smooth_ms = middle_ms
         else:
             rougher_ms = middle_ms

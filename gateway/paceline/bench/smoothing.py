@@ -34,7 +34,7 @@ MAX_RHO_SPEC = 1.15
 ROUNDING_MS = 1e-3
 NUM_SEEDS = 10
 LENGTHS = (25_000, 50_000, 100_000)
-IN_THE_README = ("spec45", "spec120", "stall")
+IN_THE_README = ("spec45", "spec120", "synthetic45", "stall")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
