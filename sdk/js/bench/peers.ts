@@ -286,10 +286,12 @@ export class ArrivalRate implements Peer {
   }
 }
 
+export const ASSISTANT_UI_RULE = "assistant-ui's rule";
+
 /** By the name of whose rule it is. */
 export const PEERS: Readonly<Record<string, () => Peer>> = {
   "pass-through": () => new PassThrough(),
-  "assistant-ui": () => new Proportional(),
+  [ASSISTANT_UI_RULE]: () => new Proportional(),
   "HF chat-ui": () => new ArrivalRate(),
   LibreChat: () => new TenthToBoundary(),
   "Open WebUI": () => new RandomPieces(),

@@ -7,6 +7,7 @@ import { text as textOfInput } from "node:stream/consumers";
 
 import { bundledBytes, CORE } from "../scripts/size.mjs";
 import { Pacer } from "../src/pacer.js";
+import { ASSISTANT_UI_RULE } from "./peers.js";
 import { aiSdkWithoutPauses, realAiSdk } from "./real-ai-sdk.js";
 import { ASSISTANT_UI, assistantUi } from "./real-assistant-ui.js";
 import { ofPeer, ours, RULES } from "./rules.js";
@@ -65,17 +66,23 @@ async function gzipBytes(rules: Rules): Promise<Record<string, number>> {
   const sizes = {
     ours: await bundledBytes(CORE),
     [AI_SDK]: await bundledBytes('export { smoothStream } from "ai";'),
-    ...(rules[AUI] !== RULES[AUI] && {
+    ...(AUI in rules && {
       [AUI]: await bundledBytes('export { useSmooth } from "@assistant-ui/react";', ASSISTANT_UI),
     }),
   };
   return Object.fromEntries(Object.entries(sizes).map(([name, { gzipped }]) => [name, gzipped]));
 }
 
+/** With assistant-ui's own code where it is installed, else with its rule. */
+async function allRules(): Promise<Rules> {
+  const real = await assistantUi();
+  const { [ASSISTANT_UI_RULE]: _written, ...others } = RULES;
+  return real ? { ...others, [AUI]: ofPeer(real) } : RULES;
+}
+
 async function main(): Promise<void> {
   const { classes, timed } = JSON.parse(await textOfInput(process.stdin)) as Input;
-  const real = await assistantUi();
-  const rules = real ? { ...RULES, [AUI]: ofPeer(real) } : RULES;
+  const rules = await allRules();
   const times: Record<string, Record<string, number[][]>> = {};
   for (const [kind, streams] of Object.entries(classes)) {
     const byRule: Record<string, number[][]> = (times[kind] = {});
