@@ -51,7 +51,7 @@ class Told:
         by_k = zip(*self.taus[pool.name], strict=True)
         return Drafting.of(self.shares, tuple(tuple(1.0 / tau for tau in taus) for taus in by_k))
 
-    def fill(self, pool: PoolSnapshot) -> float:
+    def fill_of(self, pool: str) -> float:
         return 1.0
 
     def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime:

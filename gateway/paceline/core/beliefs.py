@@ -167,15 +167,12 @@ class Beliefs:
     def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting:
         return self._of_pool[pool.name].drafting(outlook.workload, outlook.shares)
 
-    def fill(self, pool: PoolSnapshot) -> float:
-        """What part of its draft slots a pool's requests use, in [0, 1]."""
-        return self.fill_of(pool.name)
-
     def looks_up(self, pool: str) -> bool:
         """Whether a pool drafts by looking up, so that what it accepts tells of copying."""
         return self._of_pool[pool].looks_up
 
     def fill_of(self, pool: str) -> float:
+        """What part of its draft slots a pool's requests use, in [0, 1]."""
         return self._of_pool[pool].fill.value
 
     def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime:

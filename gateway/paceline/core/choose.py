@@ -69,7 +69,7 @@ class Expectations(Protocol):
         self, features: RequestFeatures, classification: Classification, caller: Caller
     ) -> Outlook: ...
     def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting: ...
-    def fill(self, pool: PoolSnapshot) -> float: ...
+    def fill_of(self, pool: str) -> float: ...
     def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime: ...
 
 
@@ -140,7 +140,7 @@ class _Offer:
         self._outlook = outlook
         self._adaptive = adaptive
         self._preference = preference
-        self._fill = adaptive.expectations.fill(pool)
+        self._fill = adaptive.expectations.fill_of(pool.name)
         self.drafting = adaptive.expectations.drafting(pool, outlook)
         self.limit = len(self.drafting.inverse_taus) - 1  # the pool's k
 

@@ -269,12 +269,12 @@ class Connection(asyncio.Protocol):
     # -- what the parser finds -------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        if self.answer.stage is Stage.COMPLETE:  # a second answer to one request
+        if self._answer is None or self._answer.stage is Stage.COMPLETE:  # nobody asked for it
             self._spoilt = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        answer = self.answer
-        if not self._spoilt and answer.stage < Stage.BODY:  # later ones are trailers
+        answer = self._answer
+        if answer is not None and not self._spoilt and answer.stage < Stage.BODY:  # no trailer
             name = name.lower()
             answer.headers.append((name, value))
             if name == b"content-length" or name == b"transfer-encoding":

@@ -132,9 +132,9 @@ class Whole:
         if body is None:
             client.finish()
             return
+        client.answer(status, answer.headers(), body)
         if status == 200 and self._learns:
             answer.learn(json_or_none(body))
-        client.answer(status, answer.headers(), body)
 
 
 async def _read_whole(answer: Answer) -> bytes | None:
