@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from paceline.core import chunks, named_events
 from paceline.core.acceptance import SpeculationReport
 from paceline.core.chunks import Kind
-from paceline.core.dialects import Dialect, dialect_of, outcome
+from paceline.core.dialects import Dialect, dialect_of, said_by
 from paceline.core.error_shapes import anthropic_type, error_body, status_of
 from paceline.core.types import Endpoint
 from paceline.errors import (
@@ -166,7 +166,7 @@ def test_text_is_told_without_reading_it(
 def test_what_an_answer_says_at_its_end(endpoint: Endpoint) -> None:
     dialect = dialect_of(endpoint)
     read = [dialect.read(block) for block in STREAMS[endpoint]("x")]
-    said = [outcome(event) for kind, event in read if event.get("usage") or event.get("response")]
+    said = [said_by(event) for kind, event in read if event.get("usage") or event.get("response")]
     (last,) = said
     assert last.num_output_tokens == 3
     report = SpeculationReport(num_spec_steps=2, num_draft_tokens=6, num_accepted_draft_tokens=1)
@@ -186,12 +186,12 @@ def test_what_an_answer_says_at_its_end(endpoint: Endpoint) -> None:
     ],
 )
 def test_output_tokens_of_a_whole_answer(answer: dict[str, Any], expected: int | None) -> None:
-    assert outcome(answer).num_output_tokens == expected
+    assert said_by(answer).num_output_tokens == expected
 
 
 def test_prompt_tokens_by_either_name() -> None:
-    assert outcome({"usage": {"prompt_tokens": 4}}).num_prompt_tokens == 4
-    assert outcome({"usage": {"input_tokens": 5}}).num_prompt_tokens == 5
+    assert said_by({"usage": {"prompt_tokens": 4}}).num_prompt_tokens == 4
+    assert said_by({"usage": {"input_tokens": 5}}).num_prompt_tokens == 5
 
 
 # ---- the end -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from paceline.core.acceptance import SpeculationReport
 from paceline.core.correction import observed_tokens_per_pass
-from paceline.core.dialects import outcome
+from paceline.core.dialects import said_by
 from paceline.core.output_text import output_text
 from paceline.core.replayable import Replayable, Replayed, study
 from paceline.core.types import Endpoint, Speculation, Workload
@@ -99,7 +99,7 @@ async def test_a_replay_tells_what_a_worker_counted():
 
 
 def counted(exchange: Replayable) -> tuple[int, SpeculationReport]:
-    said = outcome(orjson.loads(exchange.answer))
+    said = said_by(orjson.loads(exchange.answer))
     assert said.num_output_tokens is not None
     assert said.report is not None
     return said.num_output_tokens, said.report

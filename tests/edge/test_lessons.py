@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from paceline.core.acceptance import SpeculationReport
+from paceline.core.dialects import Said
 from paceline.core.types import Classification, CopyRatio, Decision, Reason, Workload
 from paceline.edge.lessons import MAX_TOKENS, WHOLE_TOKENS, Lesson, decode_s, outcome_of
 from paceline.edge.telemetry import RequestRecord
@@ -34,10 +35,11 @@ REPORT = SpeculationReport(
 
 
 def record(**more: object) -> RequestRecord:
+    said = Said(num_prompt_tokens=80, num_output_tokens=41, report=REPORT)
+    said = replace(said, **{name: more.pop(name) for name in [*more] if hasattr(said, name)})
     made = RequestRecord(
-        arrived_s=0.0, code=200, sent_s=0.1, first_event_s=1.0, ended_s=3.0,
-        prompt_tokens=80, completion_tokens=41, report=REPORT,
-    )  # fmt: skip
+        arrived_s=0.0, code=200, sent_s=0.1, first_event_s=1.0, ended_s=3.0, _said=said
+    )
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -66,10 +68,10 @@ def test_a_shorter_k_leaves_longer_drafts_unseen():
     "more",
     [
         {"code": 499},
-        {"completion_tokens": None},
-        {"completion_tokens": 0},
-        {"completion_tokens": -3},
-        {"completion_tokens": MAX_TOKENS + 1},
+        {"num_output_tokens": None},
+        {"num_output_tokens": 0},
+        {"num_output_tokens": -3},
+        {"num_output_tokens": MAX_TOKENS + 1},
     ],
 )
 def test_what_says_too_little_or_nonsense_teaches_nothing(more):
@@ -77,7 +79,7 @@ def test_what_says_too_little_or_nonsense_teaches_nothing(more):
 
 
 def test_a_whole_answer_tells_times_only_if_it_is_long():
-    short = record(first_event_s=None, completion_tokens=WHOLE_TOKENS - 1)
-    long = record(first_event_s=None, completion_tokens=WHOLE_TOKENS)
+    short = record(first_event_s=None, num_output_tokens=WHOLE_TOKENS - 1)
+    long = record(first_event_s=None, num_output_tokens=WHOLE_TOKENS)
     assert decode_s(short) is None
     assert decode_s(long) == pytest.approx(2.9)

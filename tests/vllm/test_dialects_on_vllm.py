@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from paceline.core.chunks import Kind, UsageRemover
-from paceline.core.dialects import Dialect, dialect_of, outcome
+from paceline.core.dialects import Dialect, dialect_of, said_by
 from paceline.core.hints import Hints
 from paceline.core.rewrite import rewrite, usage_to_add
 from paceline.core.types import Endpoint
@@ -70,7 +70,7 @@ async def test_every_family_ends_as_its_dialect_knows(workers, endpoint, name) -
     assert kinds[0] is Kind.OTHER
     assert dialect.complete
     assert (b"[DONE]" in stream) == (endpoint in (Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS))
-    told = [said.num_output_tokens for event in events if (said := outcome(event)) is not None]
+    told = [said.num_output_tokens for event in events if (said := said_by(event)) is not None]
     assert max(count for count in told if count is not None) == (
         24 if endpoint is Endpoint.COMPLETIONS else 12
     )

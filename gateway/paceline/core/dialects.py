@@ -78,20 +78,29 @@ def dialect_of(endpoint: Endpoint, *, num_choices: int = 1) -> Dialect:
     return ChunkDialect(num_choices=num_choices)
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Said(Struct, frozen=True, kw_only=True):
     """What an answer says of itself at its end; None is unknown."""
 
     num_output_tokens: int | None = None
     num_prompt_tokens: int | None = None
     report: SpeculationReport | None = None
 
+    def then(self, later: Said) -> Said:
+        """As a later event of the same answer has it; what that does not say stays as it was."""
+        output, prompt = later.num_output_tokens, later.num_prompt_tokens
+        return Said(
+            num_output_tokens=self.num_output_tokens if output is None else output,
+            num_prompt_tokens=self.num_prompt_tokens if prompt is None else prompt,
+            report=later.report or self.report,
+        )
 
-def outcome(answer: Mapping[str, Any]) -> Outcome:
+
+def said_by(answer: Mapping[str, Any]) -> Said:
     """Of a whole answer of any family, or of the event of a stream that carries usage."""
     answer = mapping(answer.get("response")) or answer  # as the last event of responses wraps it
     usage = mapping(answer.get("usage"))
     num_tokens = integer(usage.get("completion_tokens", usage.get("output_tokens")))
-    return Outcome(
+    return Said(
         num_output_tokens=num_tokens,
         num_prompt_tokens=integer(usage.get("prompt_tokens", usage.get("input_tokens"))),
         report=SpeculationReport.of(answer),

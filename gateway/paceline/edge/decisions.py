@@ -33,16 +33,16 @@ def described(record: RequestRecord, ended_unix_s: float) -> dict[str, Any]:
     """A request's decision and what came of it, as plain JSON values; times in seconds."""
     decision = record.decision
     assert decision is not None
-    first_s = record.first_event_s
+    first_s, said = record.first_event_s, record.said
     return {
         "ended_unix_s": round(ended_unix_s, 3),
         "request_id": record.request_id,
         "code": record.code,
-        "prompt_tokens": record.prompt_tokens,
-        "completion_tokens": record.completion_tokens,
+        "prompt_tokens": said.num_prompt_tokens,
+        "completion_tokens": said.num_output_tokens,
         "ttft_s": None if first_s is None else round(first_s - record.arrived_s, 6),
         "e2e_s": None if record.ended_s is None else round(record.ended_s - record.arrived_s, 6),
-        "accepted": None if record.report is None else list(record.report.histogram),
+        "accepted": None if said.report is None else list(said.report.histogram),
         **explain(decision),
         **explain_choice(decision.choice),
     }

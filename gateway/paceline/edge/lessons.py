@@ -50,11 +50,11 @@ def outcome_of(
     record, ended, began, decision = lesson.record, lesson.ended, lesson.began, lesson.decision
     if record is None or ended is None or record.code != 200:
         return None
-    written = record.completion_tokens
+    written = record.said.num_output_tokens
     if written is None or not 0 < written <= MAX_TOKENS:
         return None
-    read = record.prompt_tokens
-    report, k = record.report, lesson.k
+    read = record.said.num_prompt_tokens
+    report, k = record.said.report, lesson.k
     accepted = report.histogram[: k + 1] if report is not None and report.histogram else None
     lasted_s = ended.at_s - began.at_s
     running, slots = 1.0, float(k)
@@ -95,6 +95,6 @@ def decode_s(record: RequestRecord) -> float | None:
         return None
     if record.first_event_s is not None:
         return record.ended_s - record.first_event_s
-    if record.sent_s is None or (record.completion_tokens or 0) < WHOLE_TOKENS:
+    if record.sent_s is None or (record.said.num_output_tokens or 0) < WHOLE_TOKENS:
         return None
     return record.ended_s - record.sent_s

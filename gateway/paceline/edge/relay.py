@@ -6,10 +6,7 @@ What answers of all kinds have in common, and those that are no streams; `stream
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from paceline.core.chunks import json_or_none
-from paceline.core.dialects import outcome
 from paceline.edge.client import Client
 from paceline.edge.encoding import Inflater, TooLong
 from paceline.edge.teacher import Kept
@@ -90,17 +87,6 @@ class Answer:
         if self._inflater is not None and not self._inflater.complete:
             raise WorkerDied("a worker's compressed answer is cut short")
 
-    def learn(self, said: Any) -> None:
-        """Takes usage and acceptance from an answer, or from an event of one; what an event does
-        not say stays as it was."""
-        if isinstance(said, dict):
-            learned, record = outcome(said), self.record
-            if learned.num_output_tokens is not None:
-                record.completion_tokens = learned.num_output_tokens
-            if learned.num_prompt_tokens is not None:
-                record.prompt_tokens = learned.num_prompt_tokens
-            record.report = learned.report or record.report
-
 
 def check_status(status: int) -> None:
     """Raises WorkerProtocolError for answers that must not reach a client as they are."""
@@ -134,7 +120,7 @@ class Whole:
             return
         client.answer(status, answer.headers(), body)
         if status == 200 and self._learns:
-            answer.learn(json_or_none(body))
+            answer.record.learn_later(body)
 
 
 async def _read_whole(answer: Answer) -> bytes | None:

@@ -99,9 +99,10 @@ class Replays:
         self, correction: Correction, lesson: Lesson, replayed: Replayed, lookup: LookupReplay
     ) -> None:
         """What the pool's own worker counted, beside the replay of it."""
-        record, tau = lesson.record, lookup.tokens_per_pass
-        if record is None or record.report is None or record.completion_tokens is None:
+        said = None if lesson.record is None else lesson.record.said
+        tau = lookup.tokens_per_pass
+        if said is None or said.report is None or said.num_output_tokens is None:
             return
-        observed = observed_tokens_per_pass(record.completion_tokens, record.report)
+        observed = observed_tokens_per_pass(said.num_output_tokens, said.report)
         if replayed.is_whole and tau is not None and observed is not None:
             correction.take(tau, observed, lookup.num_passes - 1)

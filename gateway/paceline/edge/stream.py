@@ -254,7 +254,7 @@ class Stream:
         if kind is Kind.DONE:
             self._done = True
         if event and kind is not Kind.FINISH:
-            self._answer.learn(event)
+            self._answer.record.learn(event)
         remover = self._usage_remover
         if remover is not None and kind is Kind.USAGE:
             return remover.usage(event)

@@ -12,6 +12,7 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -20,6 +21,8 @@ from prometheus_client.registry import Collector
 
 from paceline.core.acceptance import AcceptanceTotals, SpeculationReport
 from paceline.core.beliefs import Outcome
+from paceline.core.chunks import json_or_none
+from paceline.core.dialects import Said, said_by
 from paceline.core.types import Decision
 from paceline.edge.workers import Fleet
 from paceline.errors import PacelineError
@@ -30,6 +33,10 @@ CLIENT_GONE = 499
 BATCH = 32
 """Requests counted at a time: the counters' code and tables are then at hand for all but the first,
 which makes counting one several times cheaper."""
+
+UNREAD_BYTES = 64 * 1024
+"""Of an answer that is kept until somebody asks what it said."""
+NOTHING = Said()
 
 _LATENCY_BUCKETS = (
     0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
@@ -53,9 +60,29 @@ class RequestRecord(Struct):
     answered_s: float | None = None  # the worker's first event, or whole answer's headers
     first_event_s: float | None = None  # of a stream
     ended_s: float | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    report: SpeculationReport | None = None
+    _said: Said = NOTHING
+    _unread: bytes = b""
+
+    @property
+    def said(self) -> Said:
+        """What its answer says of itself."""
+        if self._unread:
+            answer, self._unread = self._unread, b""
+            self.learn(json_or_none(answer))
+        return self._said
+
+    def learn(self, event: Any) -> None:
+        """Takes usage and acceptance from an event of its answer."""
+        if isinstance(event, dict):
+            self._said = self._said.then(said_by(event))
+
+    def learn_later(self, answer: bytes) -> None:
+        """The same from a whole answer, when somebody asks what it said: that is among others of
+        its kind, which is cheaper (see `BATCH`). A long one is not kept for it."""
+        if len(answer) > UNREAD_BYTES:
+            self.learn(json_or_none(answer))
+        else:
+            self._unread = answer
 
 
 @dataclass(slots=True)
@@ -179,8 +206,8 @@ class Telemetry:
             if record.decision is not None:
                 where = _where(record.decision)
                 self._observe_latency(record, where)
-                if record.report is not None:
-                    reports[where].append(record.report)
+                if record.said.report is not None:
+                    reports[where].append(record.said.report)
         for where, told in reports.items():
             self._add_up(where, AcceptanceTotals.of(told))
 
@@ -190,7 +217,7 @@ class Telemetry:
         if record.first_event_s is None:
             return
         self._ttft(*where).observe(record.first_event_s - record.arrived_s)
-        tokens = record.completion_tokens
+        tokens = record.said.num_output_tokens
         if tokens is not None and tokens > 1 and record.ended_s is not None:
             decode_s = record.ended_s - record.first_event_s
             self._tpot(*where).observe(decode_s / (tokens - 1))
