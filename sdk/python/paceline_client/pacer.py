@@ -85,13 +85,13 @@ class Pacer:
         """Takes text that arrived, with the number of its tokens and their texts where known.
 
         Text that completes the lane's last character moves to that piece; if none is left, `cargo`
-        goes on in a piece without text, in its place. `final` says that the lane is complete:
-        nothing is held, and all that waits is due within `drain_ms`.
+        goes on in a piece without text, in its place. `final` says that the lane is complete, and
+        what begins like it: nothing is held, and all that waits is due within `drain_ms`.
         """
         self._advance(now_ms)
         cutter = self._cutter(lane)
         self._waiting_chars += len(text)
-        rest = cutter.extend(text, aged=self._aged(cutter)) if self._options.enabled else text
+        rest = cutter.extend(text, now_ms) if self._options.enabled else text
         units = self._count(text, num_tokens)
         known = num_tokens or 0
         if rest and self._options.enabled:
@@ -101,9 +101,7 @@ class Pacer:
         elif rest or cargo is not None:
             self._enqueue(Piece(lane, rest, 0.0, now_ms, cargo, tokens=(0, known)), now_ms)
         if final:
-            cutter.close()
-            self._playout.hurry(now_ms)
-        self._advance(now_ms)
+            self._complete(lane)
 
     def part(self, cargo: object, now_ms: float, *, closes: str | None = "") -> None:
         """Takes what is no text: it keeps its place among the texts.
@@ -114,11 +112,7 @@ class Pacer:
         self._advance(now_ms)
         self._enqueue(Piece("", "", 0.0, now_ms, cargo), now_ms)
         if closes is not None:
-            for lane, cutter in self._cutters.items():
-                if lane.startswith(closes):
-                    cutter.close()
-            self._playout.hurry(now_ms)
-        self._advance(now_ms)
+            self._complete(closes)
 
     def hint(self, hint: Hint) -> None:
         """Takes what the server says of its pace; of use before anything was measured."""
@@ -129,10 +123,8 @@ class Pacer:
     def finish(self, now_ms: float) -> None:
         """No more will come: all is due within `drain_ms`."""
         self._advance(now_ms)
-        for cutter in self._cutters.values():
-            cutter.close()
+        self._complete("")
         self._playout.end(now_ms)
-        self._advance(now_ms)
 
     # -- what leaves -------------------------------------------------------------------------------
 
@@ -160,8 +152,6 @@ class Pacer:
     def flush(self, now_ms: float) -> list[Piece]:
         """All that waits, at once: what pacing is switched off with, in the middle of a stream."""
         self._advance(now_ms)
-        for cutter in self._cutters.values():
-            cutter.close()
         while len(self._playout):
             self._show(now_ms)
         return self.take(now_ms)
@@ -169,8 +159,7 @@ class Pacer:
     def abort(self, now_ms: float) -> list[Piece]:
         """Shows nothing more; what was received and never shown, for who wants to keep it."""
         self._advance(now_ms)
-        for cutter in self._cutters.values():
-            cutter.close()
+        self._complete("")
         unshown = [piece for _, piece in self._ready] + self._playout.clear()
         self._ready.clear()
         self._waiting_chars = 0
@@ -197,13 +186,6 @@ class Pacer:
             self._cutters[lane] = Cutter(self._options.unit, lane)
         return self._cutters[lane]
 
-    def _aged(self, cutter: Cutter) -> bool:
-        """Whether the lane's open piece has waited for half of what it may."""
-        piece = cutter.open_piece
-        if piece is None or self._options.unit is not Unit.WORD:
-            return False
-        return self._now_ms - piece.arrival_ms > (piece.not_before_ms - piece.arrival_ms) / 2
-
     def _count(self, text: str, num_tokens: int | None) -> int | None:
         """How many tokens `text` weighs; None where this stream is weighed in graphemes.
 
@@ -228,14 +210,19 @@ class Pacer:
             piece.arrival_ms, piece.cargo = now_ms, cargo
             self._playout.push(piece)
         self._playout.replan(now_ms)
-        if not self._started:
-            self._started = True
-            if len(pieces) == 1:
-                cutter.close()  # the first unit is never held
-        if cutter.open_piece is not None:
-            options = self._options
+        self._playout.aim(now_ms)
+        first, self._started = not self._started, True
+        if cutter.open_piece is not None and not (first and len(pieces) == 1):
+            options = self._options  # the first unit is never held
             held_ms = min(options.hold_ms, options.drain_ms, self._playout.delay_ms)
             cutter.open_piece.not_before_ms = now_ms + held_ms
+
+    def _complete(self, lanes: str) -> None:
+        """The lanes whose names begin so are complete: nothing is held, and all hurries."""
+        for lane, cutter in self._cutters.items():
+            if lane.startswith(lanes):
+                cutter.close()
+        self._playout.hurry(self._now_ms)
 
     def _enqueue(self, piece: Piece, now_ms: float) -> None:
         self._playout.push(piece)

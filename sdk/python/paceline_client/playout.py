@@ -97,7 +97,7 @@ class Playout(Generic[T]):
         if last and last.cap_ms == inf and item.arrival_ms - last.arrival_ms < _SAME_ARRIVAL_MS:
             last.upto = self._pushed
         else:
-            self._deadlines.append(_Deadline(item.arrival_ms, inf, self._pushed))
+            self._deadlines.append(_Deadline(item.arrival_ms, self._end_ms, self._pushed))
 
     def hurry(self, now_ms: float) -> None:
         """All that waits is due within `drain_ms`."""
@@ -108,10 +108,10 @@ class Playout(Generic[T]):
     def replan(self, now_ms: float) -> None:
         """Something changed at `now_ms`: nothing still queued is due before it."""
         self._planned_ms = now_ms
-        self._aim(now_ms)
 
     def end(self, now_ms: float) -> None:
         """No more will come: all is due within `drain_ms`."""
+        self.hurry(now_ms)
         self._end_ms = min(self._end_ms, now_ms + self._options.drain_ms)
         self._planned_ms = now_ms
 
@@ -164,14 +164,14 @@ class Playout(Generic[T]):
     def _tangent_ms(self, since_ms: float) -> float:
         slope = inf
         for deadline in self._deadlines:
-            due_ms = min(deadline.arrival_ms + self._delay_ms, deadline.cap_ms, self._end_ms)
+            due_ms = min(deadline.arrival_ms + self._delay_ms, deadline.cap_ms)
             units = deadline.upto - self._shown
             if units > _ROUNDING:
                 slope = min(slope, (due_ms - since_ms) / units)
         return slope
 
-    def _aim(self, now_ms: float) -> None:
-        """Moves the delay target: up at once, down slowly."""
+    def aim(self, now_ms: float) -> None:
+        """Moves the delay target after an arrival: up at once, down slowly."""
         low = min(self._options.min_delay_ms, self._options.max_delay_ms)
         wanted = SLACKS_OF_DELAY * (self._bursts.period_ms() - self._bursts.gap_ms)
         wanted = min(max(wanted, low), self._options.max_delay_ms)
