@@ -32,6 +32,7 @@ export const CORE = 'export { SseParser, Pacer } from "./src/core";';
 /** What a page may take; React is there anyway. */
 const TAKEN = {
   "paceline/core": CORE,
+  "SseParser alone": 'export { SseParser } from "./src/index";',
   "SseParser, Pacer": 'export { SseParser, Pacer } from "./src/index";',
   smooth: 'export { smooth } from "./src/index";',
   "paceline/dom": 'export { playInto } from "./src/dom";',

@@ -34,7 +34,7 @@ export class Bursts {
   #hintedPeriodMs = 0;
 
   /** Takes `units` that arrived at `nowMs`. */
-  arrive(nowMs: number, units: number): void {
+  push(nowMs: number, units: number): void {
     const passedMs = nowMs - this.#lastMs;
     if (passedMs > MERGE_MS) {
       this.#lastMs = nowMs;

@@ -1,8 +1,9 @@
 /**
- * The least that smooths a stream: the parser and the pacer, pure both.
+ * The least that smooths a stream: the parser and the pacer, pure both, within 3 kB on a page.
  *
  * This pacer takes its options as they are and shows tokens or graphemes. Presets by name, checked
- * options and words come with the one of `paceline`, which is this one under them.
+ * options, words, and escape sequences and fences that stay whole come with the one of `paceline`,
+ * which is this one under them; another rule of where text may be cut is given as `cuts`.
  */
 
 export type { Cuts, Piece } from "./cutting.js";

@@ -21,7 +21,7 @@ export interface Cuts {
   mayGrow(atom: string): boolean;
   /** `text` is whole, and stands before what comes. */
   passed?(text: string): void;
-  /** They are units by themselves: tokens do not matter. */
+  /** The pieces are units of their own: where tokens end is no matter. */
   readonly isCoarse?: boolean;
 }
 
@@ -53,7 +53,6 @@ export class Cutter {
   readonly #lane: string;
   readonly #cuts: Cuts;
   #openAtom = "";
-  #careful = false;
 
   constructor(lane: string, cuts: Cuts = GRAPHEMES) {
     this.#lane = lane;
@@ -63,10 +62,7 @@ export class Cutter {
   /** Gives the open piece what belongs to it; the text that is left. */
   extend(text: string, nowMs: number): string {
     const { open } = this;
-    if (!open || !text) {
-      if (GRAPHEMES.ends("x" + text)[0]! > 1) this.#careful = true; // this stream cuts within characters
-      return text;
-    }
+    if (!open || !text) return text;
     // A word that has waited for half of what it may gets no more than what completes its last
     // character, so that it need not go out within one.
     const isAged = 2 * nowMs > open.arrivalMs + open.notBeforeMs;
@@ -75,15 +71,13 @@ export class Cutter {
     const moved = text.slice(0, ends.find((end) => end >= before)! - before);
     open.text += moved;
     this.#openAtom += moved;
-    if (moved === text) this.#settle();
-    else this.close();
+    if (moved !== text || !this.#cuts.mayGrow(this.#openAtom)) this.close();
     return text.slice(moved.length);
   }
 
   /**
-   * `text` in pieces whose weights add up to `units`, or to its graphemes; uncut if they are none.
-   *
-   * The last one is `open` if it may still grow.
+   * `text` in pieces whose weights add up to `units`, or to the number of its graphemes; of no
+   * units, in one. The last one is `open` if it may still grow.
    */
   cut(text: string, arrivalMs: number, units: number | undefined, push: Push): Piece[] {
     const { cargo, numTokens = 0 } = push;
@@ -113,7 +107,7 @@ export class Cutter {
       this.open = pieces.at(-1);
       this.#cuts.passed?.(text.slice(0, atom));
       this.#openAtom = text.slice(atom);
-      this.#settle();
+      if (!this.#cuts.mayGrow(this.#openAtom)) this.close();
     }
     return pieces;
   }
@@ -126,13 +120,6 @@ export class Cutter {
     this.#openAtom = "";
   }
 
-  /** Closes what is not likely to grow. */
-  #settle(): void {
-    const atom = this.#openAtom;
-    const waits = this.#careful && /\p{L}$/u.test(atom);
-    if (!waits && !this.#cuts.mayGrow(atom)) this.close();
-  }
-
   /**
    * No more than MAX_PIECES: at the tokens where their ends are known, else evenly. A share is then
    * a token, or a grapheme where the number of tokens is not known.
@@ -143,7 +130,7 @@ export class Cutter {
     { numTokens, tokenTexts = [] }: Push,
     units = Infinity,
   ): End[] {
-    const number = Math.min(ends.length, MAX_PIECES, units || 1);
+    const number = Math.min(ends.length, MAX_PIECES, Math.ceil(units || 1));
     if (units && units <= number && tokenTexts.join("") === text) {
       let length = 0;
       const upto = new Map(

@@ -7,7 +7,7 @@
  */
 
 /** Marks, joiners, variation selectors, skin tones, tags, half-width voicing marks, sara am. */
-const EXTENDS = "[\\p{M}\\p{Gr_Ext}\\p{EMod}\u200d\u0e33\u0eb3]";
+export const EXTENDS = "[\\p{M}\\p{Gr_Ext}\\p{EMod}\u200d\u0e33\u0eb3]";
 
 /** A cluster; anything is one. */
 export const CLUSTER =

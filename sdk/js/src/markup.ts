@@ -5,7 +5,7 @@
  */
 
 import type { Cuts } from "./cutting.js";
-import { CLUSTER, endsOf, GRAPHEMES } from "./graphemes.js";
+import { CLUSTER, endsOf, EXTENDS, GRAPHEMES } from "./graphemes.js";
 
 /** As far as it is there: CSI, its parameters, intermediates, final byte; OSC up to BEL or ST; others. */
 const ESCAPE =
@@ -33,19 +33,23 @@ export function atoms(text: string, indent = "\n"): number[] {
  */
 export function mayGrow(atom: string, indent: string): boolean {
   const lengthens = (next: string) => atoms(atom + next, indent)[0]! > atom.length;
-  return GRAPHEMES.mayGrow(atom) || lengthens("\\") || lengthens("`");
+  return GRAPHEMES.mayGrow(atom) || (/^[\x1b`]/.test(atom) && (lengthens("\\") || lengthens("`")));
 }
 
-/** The text of one lane. */
+const BEGINS_WITH_MARK = new RegExp("^" + EXTENDS, "u");
+
+/** The text of one lane. One that was once cut within a character is read with care from then on. */
 export class Markup implements Cuts {
   #indent = "\n";
+  #isCareful = false;
 
   ends(text: string): number[] {
+    this.#isCareful ||= BEGINS_WITH_MARK.test(text);
     return atoms(text, this.#indent);
   }
 
   mayGrow(atom: string): boolean {
-    return mayGrow(atom, this.#indent);
+    return (this.#isCareful && /\p{L}$/u.test(atom)) || mayGrow(atom, this.#indent);
   }
 
   passed(text: string): void {

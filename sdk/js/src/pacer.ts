@@ -64,7 +64,7 @@ export class Pacer {
   #unitMs = -Infinity; // when the last unit was shown
   #endMs = Infinity;
   #delayMs: number;
-  #aimedMs = 0;
+  #aimedMs = -Infinity;
   #countsTokens: boolean | undefined;
   #charsPerToken = 4;
   #numUnits = 0;
@@ -84,8 +84,8 @@ export class Pacer {
    * Takes text that arrived.
    *
    * Text that completes the lane's last character moves to that piece; if none is left, `cargo`
-   * goes on in a piece without text, in its place. `final` says that the lane is complete: nothing
-   * is held, and all that waits is due within `drainMs`.
+   * goes on in a piece without text, in its place. `final` says that the lane is complete, and
+   * with it those whose names begin like its: nothing is held, all is due within `drainMs`.
    */
   push(text: string, nowMs: number, push: Push = {}): void {
     const { lane = "text", cargo, final } = push;
@@ -132,9 +132,7 @@ export class Pacer {
   /** The same with the time at which each was due. */
   takeTimed(nowMs: number): [dueMs: number, piece: Piece][] {
     this.#advance(nowMs);
-    const taken = this.#ready;
-    this.#ready = [];
-    return taken;
+    return this.#ready.splice(0);
   }
 
   /** When `take` has something; undefined while nothing waits. */
@@ -156,11 +154,10 @@ export class Pacer {
 
   /** Shows nothing more; what was received and never shown, for who wants to keep it. */
   abort(nowMs: number): Piece[] {
-    const unshown = [...this.take(nowMs), ...this.#queue];
+    const ready = this.take(nowMs);
     this.#complete("");
-    this.#queue = [];
     this.#batches = [];
-    return unshown;
+    return [...ready, ...this.#queue.splice(0)];
   }
 
   get stats(): PacerStats {
@@ -200,14 +197,14 @@ export class Pacer {
   }
 
   #enqueue(cutter: Cutter, text: string, push: Push, weight?: number): void {
-    const { enabled, holdMs, drainMs } = this.#options;
+    const options = this.#options;
     const nowMs = (this.#plannedMs = this.#nowMs);
-    const pieces = cutter.cut(text, nowMs, text && enabled !== false ? weight : 0, push);
+    const pieces = cutter.cut(text, nowMs, text && options.enabled !== false ? weight : 0, push);
     this.#queue.push(...pieces);
     let units = 0;
     for (const piece of pieces) units += piece.weight;
     if (!units) return;
-    this.#bursts.arrive(nowMs, units);
+    this.#bursts.push(nowMs, units);
     const last = this.#batches.at(-1);
     if (last?.capMs === Infinity && nowMs - last.arrivalMs < SAME_ARRIVAL_MS) last.units += units;
     else this.#batches.push({ arrivalMs: nowMs, capMs: this.#endMs, units });
@@ -216,11 +213,11 @@ export class Pacer {
     this.#aimedMs = nowMs;
     // The first unit is never held.
     if (cutter.open && (this.#numUnits || pieces.length > 1))
-      cutter.open.notBeforeMs = nowMs + Math.min(holdMs, drainMs, this.#delayMs);
+      cutter.open.notBeforeMs = nowMs + Math.min(options.holdMs, options.drainMs, this.#delayMs);
     this.#numUnits += units;
   }
 
-  /** The lanes whose names begin so are complete: nothing is held. */
+  /** The lanes whose names begin so are complete, and all that waits is due within `drainMs`. */
   #complete(lanes: string): void {
     for (const [lane, cutter] of this.#cutters) if (lane.startsWith(lanes)) cutter.close();
     const last = this.#batches.at(-1);
@@ -244,7 +241,8 @@ export class Pacer {
   /** Moves what became due up to `nowMs` to what is ready. */
   #advance(nowMs: number): void {
     if (nowMs < this.#nowMs) throw new RangeError(`time went back to ${nowMs} ms`);
-    for (let dueMs; (dueMs = this.#dueMs()!) <= nowMs;) this.#show(dueMs); // undefined is not
+    // While nothing waits, dueMs is undefined, which no comparison holds for.
+    for (let dueMs; (dueMs = this.#dueMs()!) <= nowMs;) this.#show(dueMs);
     this.#nowMs = nowMs;
   }
 

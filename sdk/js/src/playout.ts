@@ -73,6 +73,6 @@ export function delayTargetMs(
   delayMs: number,
   passedMs: number,
 ): number {
-  const fallenMs = delayMs * (1 - FALL_PER_MS * passedMs);
+  const fallenMs = delayMs * (1 - FALL_PER_MS * passedMs) || 0; // before there was time, nothing
   return Math.min(Math.max(SLACKS_OF_DELAY * slackMs, minDelayMs, fallenMs), maxDelayMs);
 }

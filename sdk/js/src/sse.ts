@@ -8,9 +8,9 @@
  */
 
 /** An event that grows past this is refused: memory per stream stays bounded. */
-const MARK = "\ufeff";
-
 export const MAX_EVENT_BYTES = 16 * 2 ** 20;
+/** The byte-order mark that may open a stream. */
+const MARK = "\ufeff";
 
 /** The stream cannot be read as server-sent events. */
 export class SseError extends Error {
@@ -26,7 +26,7 @@ export interface SseEvent {
 }
 
 export interface SseParserOptions {
-  /** How long an event may be, a character counting as one. */
+  /** How long an event may be, a character counting as one and line ends as none. */
   maxEventBytes?: number;
   /** Told every comment, without its colon and one space, before the event it stands before. */
   onComment?: (comment: string) => void;
@@ -60,24 +60,11 @@ export class SseParser {
 
   /** The same one by one, so that comments are told between events; to be taken to its end. */
   *events(data: Uint8Array | string): Generator<SseEvent, void, undefined> {
-    for (const [number, text] of this.#decoded(data)
-      .split(/\r\n?|\n/)
-      .entries()) {
+    const texts = this.#decoded(data).split(/\r\n?|\n/);
+    for (const [number, text] of texts.entries()) {
       if (number) {
         if (this.#line) this.#read();
-        else {
-          const data = this.#data;
-          const event = {
-            data: data.slice(0, -1),
-            event: this.#event || "message",
-            id: this.#id,
-            retryMs: this.#retryMs,
-          };
-          this.#data = this.#event = "";
-          this.#retryMs = null;
-          this.#length = 0;
-          if (data) yield event;
-        }
+        else yield* this.#dispatch();
         this.#line = "";
       }
       this.#line += text;
@@ -102,6 +89,21 @@ export class SseParser {
     if (skips && this.#skipped === MARK) this.#numBytes -= 3;
     this.#skipped = text.endsWith("\r") ? "\n" : "";
     return skips ? text.slice(1) : text;
+  }
+
+  /** The event that a blank line completes, unless it has no data. */
+  #dispatch(): SseEvent[] {
+    const data = this.#data;
+    const event = {
+      data: data.slice(0, -1),
+      event: this.#event || "message",
+      id: this.#id,
+      retryMs: this.#retryMs,
+    };
+    this.#data = this.#event = "";
+    this.#retryMs = null;
+    this.#length = 0;
+    return data ? [event] : [];
   }
 
   #read(): void {

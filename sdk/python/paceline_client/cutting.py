@@ -60,8 +60,6 @@ class Cutter:
         """
         piece = self.open_piece
         if piece is None or not text:
-            if begins_with_mark(text):
-                self.careful = True  # this stream cuts within characters
             return text
         is_aged = 2 * now_ms > piece.arrival_ms + piece.not_before_ms
         before = len(self.open_atom)
@@ -94,6 +92,8 @@ class Cutter:
 
         The last one is `open_piece` if it may still grow. Arrival and cargo are for the caller.
         """
+        if begins_with_mark(text):
+            self.careful = True  # this stream cuts within characters
         ends = self._ends(text)
         groups = self._groups(text, ends, units, num_tokens, token_texts)
         weight = len(ends) if units is None else units

@@ -79,6 +79,8 @@ def may_grow(atom: str, *, indent: str) -> bool:
     last = atom[-1]
     if (_is_regional(last) and len(atom) == 1) or _is_pictograph(atom[0]) or _takes_marks(last):
         return True
+    if atom[0] not in "\x1b`":
+        return False
     return any(atoms(atom + sign, indent=indent)[0] > len(atom) for sign in "\\`")
 
 
@@ -90,7 +92,7 @@ def indent_after(text: str, *, indent: str) -> str:
 
 def begins_with_mark(text: str) -> bool:
     """Whether the first character belongs to the one before it."""
-    return _cluster_end("x" + text, 0, len(text) + 1) > 1
+    return bool(text) and _extends(text[0])
 
 
 def _clusters(text: str, start: int, end: int, ends: list[int]) -> None:
