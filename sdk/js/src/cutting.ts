@@ -130,14 +130,14 @@ export class Cutter {
     { numTokens, tokenTexts = [] }: Push,
     units = Infinity,
   ): End[] {
-    const number = Math.min(ends.length, MAX_PIECES, Math.ceil(units || 1));
-    if (units && units <= number && tokenTexts.join("") === text) {
+    if (units && units <= MAX_PIECES && tokenTexts.join("") === text) {
       let length = 0;
       const upto = new Map(
         tokenTexts.map((token, before) => [(length += token.length), before + 1]),
       );
       return ends.map((end): End => [end, upto.get(end)!]).filter(([, upto]) => upto);
     }
+    const number = Math.min(ends.length, MAX_PIECES, Math.ceil(units || 1));
     const groups: End[] = [];
     for (let share = 1; share <= number; share++) {
       const upto = Math.floor((ends.length * share) / number);

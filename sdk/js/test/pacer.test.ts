@@ -250,6 +250,14 @@ test("a delta that ends within a surrogate pair waits for the rest of it", () =>
   expect(pacer.take(Infinity).map((piece) => piece.text)).toEqual(["H", "i", "😀", "!"]);
 });
 
+test("tokens that make one character are that character's", () => {
+  const pacer = new Pacer();
+  pacer.push("a🇩🇪b", 0, { numTokens: 4, tokenTexts: ["a", "🇩", "🇪", "b"] });
+  pacer.finish(0);
+  const pieces = pacer.take(Infinity).map(({ text, tokens }) => [text, ...tokens]);
+  expect(pieces).toEqual([["a", 0, 1], ["🇩🇪", 1, 3], ["b", 3, 4]]); // prettier-ignore
+});
+
 test("an unfinished character waits no longer than the hold", () => {
   const pacer = new Pacer();
   pacer.push("Hi", 0, { numTokens: 1 });

@@ -141,7 +141,7 @@ class Cutter:
         """
         wanted = len(ends) if units is None or self._words else units
         number = min(len(ends), MAX_PIECES, wanted)
-        by_tokens = units is not None and units <= number and not self._words
+        by_tokens = units is not None and units <= MAX_PIECES and not self._words
         if by_tokens and "".join(token_texts or ()) == text:
             uptos = {
                 end: upto for upto, end in enumerate(accumulate(map(len, token_texts or ())), 1)
