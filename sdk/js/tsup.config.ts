@@ -5,7 +5,7 @@ import { defineConfig } from "tsup";
 const CLIENT = '"use client";\n';
 
 export default defineConfig({
-  entry: ["src/index.ts", "src/ai-sdk.ts", "src/react.ts", "src/dom.ts", "src/inspector.ts"],
+  entry: ["index", "core", "ai-sdk", "react", "dom", "inspector"].map((name) => `src/${name}.ts`),
   format: ["esm", "cjs"],
   target: "es2022",
   dts: true,

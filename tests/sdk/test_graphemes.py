@@ -18,8 +18,11 @@ CLUSTERS = [
 ]  # fmt: skip
 
 
+INDENT = {True: "\n", False: ""}
+
+
 def pieces(text: str, *, line_start: bool = True) -> list[str]:
-    return [text[a:b] for a, b in pairwise([0, *atoms(text, line_start=line_start)])]
+    return [text[a:b] for a, b in pairwise([0, *atoms(text, indent=INDENT[line_start])])]
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -52,33 +55,39 @@ def test_the_pieces_are_the_text(text: str, line_start: bool) -> None:
 )
 def test_an_escape_sequence_is_one_piece(whole: str) -> None:
     assert pieces(f"a{whole}b") == ["a", whole, "b"]
-    assert not may_grow(whole, line_start=False)
+    assert not may_grow(whole, indent="")
     for cut in range(1, len(whole)):
         assert pieces(whole[:cut])[-1] == whole[:cut]
-        assert may_grow(whole[:cut], line_start=False) or whole[:cut] == "\x1b]8;;http://x\x1b"
+        assert may_grow(whole[:cut], indent="") or whole[:cut] == "\x1b]8;;http://x\x1b"
 
 
 def test_a_fence_at_line_start_is_one_piece_with_its_language() -> None:
     assert pieces("```python\nx") == ["```python", "\n", "x"]
-    assert pieces("a\n  ```js\n") == ["a", "\n", "  ```js", "\n"]
+    assert pieces("a\n  ```js\n") == ["a", "\n", " ", " ", "```js", "\n"]
     assert pieces("a ```js", line_start=True) == list("a ```js")
     assert pieces("```js", line_start=False) == list("```js")
     assert pieces("`code`") == list("`code`")
 
 
-@pytest.mark.parametrize("tail", ["`", "``", "```", "```py", "  ```"])
-def test_a_fence_at_the_end_may_grow(tail: str) -> None:
-    assert may_grow(tail, line_start=True)
+@pytest.mark.parametrize("indent", ["\n", "\n  "])
+@pytest.mark.parametrize("tail", ["`", "``", "```", "```py"])
+def test_a_fence_at_the_end_may_grow(tail: str, indent: str) -> None:
+    assert may_grow(tail, indent=indent)
+
+
+@pytest.mark.parametrize(("tail", "indent"), [("`", ""), ("```", "    "), (" ", "\n")])
+def test_what_begins_no_fence_may_not_grow(tail: str, indent: str) -> None:
+    assert not may_grow(tail, indent=indent)
 
 
 @pytest.mark.parametrize("tail", ["👨", "👨‍", "🇩", "❤", "क", "क्", "\u1112"])
 def test_what_is_likely_to_go_on_may_grow(tail: str) -> None:
-    assert may_grow(tail, line_start=False)
+    assert may_grow(tail, indent="")
 
 
 @pytest.mark.parametrize("tail", ["a", "é", "字", ".", " ", "\n", "🇩🇪", "한"])
 def test_what_is_nearly_always_whole_may_not(tail: str) -> None:
-    assert not may_grow(tail, line_start=False)
+    assert not may_grow(tail, indent="")
 
 
 def test_endless_marks_are_cut() -> None:

@@ -417,3 +417,11 @@ def call_tools(num_deltas: int) -> None:
 def test_work_grows_as_the_deltas_of_a_tool_call_do() -> None:
     few, many = (num_calls(lambda number=number: call_tools(number)) for number in (500, 2_000))
     assert many <= 4.3 * few
+
+
+def test_tokens_that_make_one_character_are_that_characters():
+    pacer = Pacer()
+    pacer.push("a🇩🇪b", 0, num_tokens=4, token_texts=["a", "🇩", "🇪", "b"])
+    pacer.finish(0)
+    pieces = [(piece.text, piece.tokens) for piece in pacer.take(inf)]
+    assert pieces == [("a", (0, 1)), ("🇩🇪", (1, 3)), ("b", (3, 4))]

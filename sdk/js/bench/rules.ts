@@ -1,6 +1,6 @@
 /** Rules run over a stream under a clock that jumps from event to event. */
 
-import { Pacer } from "../src/pacer.js";
+import { Pacer } from "../src/index.js";
 import { type Peer, PEERS } from "./peers.js";
 import { byToken, type Rule, type ShownTo, type Stream, textOf } from "./streams.js";
 

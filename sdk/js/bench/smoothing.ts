@@ -6,7 +6,7 @@
 import { text as textOfInput } from "node:stream/consumers";
 
 import { bundledBytes, CORE } from "../scripts/size.mjs";
-import { Pacer } from "../src/pacer.js";
+import { Pacer } from "../src/index.js";
 import { ASSISTANT_UI_RULE } from "./peers.js";
 import { aiSdkWithoutPauses, realAiSdk } from "./real-ai-sdk.js";
 import { ASSISTANT_UI, assistantUi } from "./real-assistant-ui.js";

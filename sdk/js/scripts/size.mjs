@@ -27,11 +27,14 @@ export async function bundledBytes(contents, resolveDir = root) {
   return { minified: bundle.length, gzipped: gzipSync(bundle, { level: 9 }).length };
 }
 
-export const CORE = 'export { SseParser } from "./src/sse"; export { Pacer } from "./src/pacer";';
+/** What a page takes that asks for no more than to read a stream and to smooth it. */
+export const CORE = 'export { SseParser, Pacer } from "./src/core";';
 
 /** What a page may take; React is there anyway. */
 const TAKEN = {
-  core: CORE,
+  "paceline/core": CORE,
+  "SseParser alone": 'export { SseParser } from "./src/index";',
+  "SseParser, Pacer": 'export { SseParser, Pacer } from "./src/index";',
   smooth: 'export { smooth } from "./src/index";',
   "paceline/dom": 'export { playInto } from "./src/dom";',
   "paceline/react": 'export { useSmoothText } from "./src/react";',

@@ -2,10 +2,9 @@
 
 import type { Chunks } from "./ai-chunking.js";
 import type { Piece } from "./cutting.js";
-import type { Pacing } from "./options.js";
-import { optionsFor } from "./options.js";
 import { Pacer, type Hint, type PacerStats } from "./pacer.js";
 import type { ChunkPacing } from "./playback.js";
+import { optionsFor, type Pacing } from "./presets.js";
 
 /** What `ai` calls a TextStreamPart, as far as it is of matter here. */
 export interface StreamPart {

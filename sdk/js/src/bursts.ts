@@ -26,55 +26,48 @@ const PRIOR_GAP_MS = 8;
 export class Bursts {
   numBursts = 0;
   readonly #periods: number[] = [];
-  #medianMs: number | undefined;
+  #medianMs = 0;
   #sumMs = 0;
-  #sumUnits = 0;
-  #lastMs: number | undefined;
-  #firstUnits = 0;
-  #hintedGapMs = 0;
+  #sumUnits = 0; // of the first burst, until a second one comes
+  #lastMs = -Infinity;
+  #hintedGapMs = PRIOR_GAP_MS;
   #hintedPeriodMs = 0;
 
   /** Takes `units` that arrived at `nowMs`. */
-  arrive(nowMs: number, units: number): void {
-    if (this.#lastMs === undefined || nowMs - this.#lastMs > MERGE_MS) this.#begin(nowMs);
-    if (this.numBursts === 1) this.#firstUnits += units;
-    else this.#sumUnits += units;
+  push(nowMs: number, units: number): void {
+    const passedMs = nowMs - this.#lastMs;
+    if (passedMs > MERGE_MS) {
+      this.#lastMs = nowMs;
+      if (this.numBursts++) this.#measure(passedMs);
+    }
+    this.#sumUnits += units;
   }
 
   /** What the server expects, for the time before anything was measured. */
-  hint(periodMs: number, units: number | undefined): void {
+  hint(periodMs: number, units: number | false | undefined): void {
     this.#hintedPeriodMs = periodMs;
     if (units) this.#hintedGapMs = periodMs / units;
   }
 
   /** Milliseconds per unit of weight. */
   get gapMs(): number {
-    if (this.#sumMs > 0 && this.#sumUnits > 0) return this.#sumMs / this.#sumUnits;
-    return this.#hintedGapMs || PRIOR_GAP_MS;
+    return this.#sumMs / this.#sumUnits || this.#hintedGapMs;
   }
 
   /** How long the source is usually silent between bursts. */
   get periodMs(): number {
-    return this.#medianMs ?? (this.#hintedPeriodMs || this.#firstUnits * this.gapMs);
+    return this.#medianMs || this.#hintedPeriodMs || this.#sumUnits * this.#hintedGapMs;
   }
 
-  #begin(nowMs: number): void {
-    this.numBursts++;
-    if (this.#lastMs !== undefined) {
-      const periods = this.#periods;
-      // A pause beyond this is a stall of this length: it says nothing of the pace.
-      const longestMs =
-        periods.length < MIN_BURSTS
-          ? MAX_PERIOD_MS
-          : Math.min(MAX_PERIOD_MS, STALL_PERIODS * this.#medianMs!);
-      const periodMs = Math.min(nowMs - this.#lastMs, longestMs);
-      const kept = Math.exp(-periodMs / MEMORY_MS);
-      this.#sumMs = this.#sumMs * kept + periodMs;
-      this.#sumUnits *= kept;
-      periods.push(periodMs);
-      if (periods.length > REMEMBERED_BURSTS) periods.shift();
-      this.#medianMs = new Float64Array(periods).sort()[periods.length >> 1];
-    }
-    this.#lastMs = nowMs;
+  #measure(passedMs: number): void {
+    const periods = this.#periods;
+    const longestMs = periods.length < MIN_BURSTS ? Infinity : STALL_PERIODS * this.#medianMs;
+    const periodMs = Math.min(passedMs, longestMs, MAX_PERIOD_MS);
+    const kept = periods.length && Math.exp(-periodMs / MEMORY_MS);
+    this.#sumMs = this.#sumMs * kept + periodMs;
+    this.#sumUnits *= kept;
+    periods.push(periodMs);
+    if (periods.length > REMEMBERED_BURSTS) periods.shift();
+    this.#medianMs = new Float64Array(periods).sort()[periods.length >> 1]!;
   }
 }

@@ -11,8 +11,8 @@
 
 import type { Piece } from "./cutting.js";
 import { isObject } from "./json.js";
-import { optionsFor, type Pacing } from "./options.js";
 import { Pacer, type Hint, type PacerStats } from "./pacer.js";
+import { optionsFor, type Pacing } from "./presets.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 

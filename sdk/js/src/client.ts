@@ -16,7 +16,7 @@ import { BadStreamError, ConnectError } from "./errors.js";
 import { HINTS_HEADER } from "./hints.js";
 import { jsonObject } from "./json.js";
 import { type Arrived, SmoothChunks, type SmoothOptions, type Source } from "./openai.js";
-import type { Preset } from "./options.js";
+import type { Preset } from "./presets.js";
 import { RETRIES, type Retries, retryAfterMs } from "./retries.js";
 
 /** How long a server may be silent, before and within an answer. */

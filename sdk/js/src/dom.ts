@@ -9,7 +9,7 @@
 import { type Chunk, chunkText } from "./answers.js";
 import { frameClock } from "./frames.js";
 import { smooth, type SmoothOptions, type Source } from "./openai.js";
-import type { Preset } from "./options.js";
+import type { Preset } from "./presets.js";
 
 /** Longer text nodes are not appended to: a page lays out a node as a whole. */
 const NODE_CHARS = 1024;

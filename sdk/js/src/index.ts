@@ -35,9 +35,10 @@ export {
 export { HINTS_HEADER, parseHint } from "./hints.js";
 export { type Motion, type MotionOptions, pageMotion } from "./motion.js";
 export { smooth, SmoothChunks, type SmoothOptions, type Source } from "./openai.js";
-export { PRESETS, type Pacing, type PacerOptions, type Preset, type Unit } from "./options.js";
-export { type Hint, Pacer, type PacerStats, type Push } from "./pacer.js";
+export type { PacerOptions, Unit } from "./options.js";
+export type { Hint, PacerStats, Push } from "./pacer.js";
 export { type ChunkPacing, type Listener, Playback, type PlaybackOptions } from "./playback.js";
+export { Pacer, type Pacing, type Preset, PRESETS } from "./presets.js";
 export type { Retries } from "./retries.js";
 export { SseError, type SseEvent, SseParser, type SseParserOptions } from "./sse.js";
 export { SmoothStream } from "./stream.js";

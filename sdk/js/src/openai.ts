@@ -9,7 +9,7 @@
  */
 
 import { systemClock, type Clock } from "./clock.js";
-import type { Preset } from "./options.js";
+import type { Preset } from "./presets.js";
 import { MAX_WAITING, Outlet } from "./outlet.js";
 import type { Hint, PacerStats } from "./pacer.js";
 import { Playback, type PlaybackOptions } from "./playback.js";

@@ -1,9 +1,9 @@
 /** What a pacer can be told. Times are milliseconds. */
 
+import type { Cuts } from "./cutting.js";
+
 /** What is shown at a time: tokens where their number is known (else graphemes), or words. */
 export type Unit = "grapheme" | "token" | "word";
-
-const UNITS: readonly Unit[] = ["grapheme", "token", "word"];
 
 /**
  * `maxDelayMs` bounds the delay that is ever added; the pacer spends what the stream's bursts ask
@@ -20,40 +20,12 @@ export interface PacerOptions {
   readonly enabled: boolean;
 }
 
-export type Preset = "realtime" | "balanced" | "silky" | "off";
+/** The usual times. The usual unit is the token, and a pacer is enabled. */
+export const DEFAULTS = { maxDelayMs: 400, minDelayMs: 100, drainMs: 150, holdMs: 100 };
 
-/** Options that differ from the usual or from a preset; or the name of a preset. */
-export type Pacing = (Partial<PacerOptions> & { readonly preset?: Preset }) | Preset;
-
-const BALANCED: PacerOptions = {
-  maxDelayMs: 400,
-  minDelayMs: 100,
-  drainMs: 150,
-  holdMs: 100,
-  unit: "token",
-  enabled: true,
-};
-
-export const PRESETS: Readonly<Record<Preset, PacerOptions>> = {
-  realtime: { ...BALANCED, maxDelayMs: 150, minDelayMs: 50 },
-  balanced: BALANCED,
-  silky: { ...BALANCED, maxDelayMs: 600, minDelayMs: 200 },
-  off: { ...BALANCED, enabled: false },
-};
-
-/** Whole options. Throws RangeError for a preset that is none and values that no pacer could keep. */
-export function optionsFor(pacing: Pacing = {}): PacerOptions {
-  const { preset = "balanced", ...own } = typeof pacing === "string" ? { preset: pacing } : pacing;
-  if (!Object.hasOwn(PRESETS, preset))
-    throw new RangeError(`no preset '${preset}'; there are ${Object.keys(PRESETS).join(", ")}`);
-  const options: Record<string, unknown> = { ...PRESETS[preset] };
-  for (const name in options) {
-    const value: unknown = (own as Record<string, unknown>)[name] ?? options[name];
-    if (name.endsWith("Ms") && !((value as number) >= 0 && (value as number) < Infinity))
-      throw new RangeError(`${name} must be 0 or more milliseconds, not ${value}`);
-    options[name] = value;
-  }
-  if (!UNITS.includes(options["unit"] as Unit))
-    throw new RangeError(`unit must be one of ${UNITS.join(", ")}, not ${options["unit"]}`);
-  return options as unknown as PacerOptions;
-}
+/** What the core's pacer is told. Words are cut by `cuts` alone. */
+export type CoreOptions = Readonly<typeof DEFAULTS> &
+  Partial<PacerOptions> & {
+    /** For each lane, where its text may be cut; between graphemes, if that is not said. */
+    readonly cuts?: () => Cuts;
+  };

@@ -14,10 +14,9 @@
  */
 
 import { Bursts } from "./bursts.js";
-import { Cutter, newPiece, type Piece } from "./cutting.js";
-import { length } from "./graphemes.js";
-import { optionsFor, type Pacing, type PacerOptions } from "./options.js";
-import { Playout } from "./playout.js";
+import { Cutter, type Piece } from "./cutting.js";
+import { DEFAULTS, type CoreOptions } from "./options.js";
+import { type Batch, delayTargetMs, gapMs, ROUNDING, SAME_ARRIVAL_MS } from "./playout.js";
 
 /**
  * What a Paceline gateway says before an event: `: pace n=3 t=18233 next=44`.
@@ -54,25 +53,29 @@ export interface Push {
 
 /** See the module. `finish`, `flush` and `abort` may each be called again without effect. */
 export class Pacer {
-  readonly #options: PacerOptions;
+  readonly #options: CoreOptions;
   readonly #bursts = new Bursts();
-  readonly #playout: Playout<Piece>;
   readonly #cutters = new Map<string, Cutter>();
-  #ready: [number, Piece][] = [];
+  #queue: Piece[] = [];
+  #batches: Batch[] = [];
+  #ready: [dueMs: number, piece: Piece][] = [];
   #nowMs = -Infinity;
+  #plannedMs = -Infinity;
+  #unitMs = -Infinity; // when the last unit was shown
+  #endMs = Infinity;
+  #delayMs: number;
+  #aimedMs = -Infinity;
   #countsTokens: boolean | undefined;
   #charsPerToken = 4;
-  #started = false;
   #numUnits = 0;
   #numPieces = 0;
   #numChars = 0;
-  #waitingChars = 0;
   #sumDelayMs = 0;
   #maxDelayMs = 0;
 
-  constructor(pacing?: Pacing) {
-    this.#options = optionsFor(pacing);
-    this.#playout = new Playout(this.#options, this.#bursts);
+  constructor(options?: Partial<CoreOptions>) {
+    this.#options = { ...DEFAULTS, ...options };
+    this.#delayMs = delayTargetMs(this.#options, 0, 0, 0);
   }
 
   // -- what arrives ------------------------------------------------------------------------------
@@ -81,29 +84,17 @@ export class Pacer {
    * Takes text that arrived.
    *
    * Text that completes the lane's last character moves to that piece; if none is left, `cargo`
-   * goes on in a piece without text, in its place. `final` says that the lane is complete: nothing
-   * is held, and all that waits is due within `drainMs`.
+   * goes on in a piece without text, in its place. `final` says that the lane is complete, and
+   * with it those whose names begin like its: nothing is held, all is due within `drainMs`.
    */
   push(text: string, nowMs: number, push: Push = {}): void {
-    const { lane = "text", numTokens, tokenTexts, cargo, final } = push;
+    const { lane = "text", cargo, final } = push;
     this.#advance(nowMs);
     const cutter = this.#cutter(lane);
-    this.#waitingChars += text.length;
-    const { enabled } = this.#options;
-    const rest = enabled ? cutter.extend(text, this.#aged(cutter)) : text;
-    const units = this.#count(text, numTokens);
-    const known = numTokens ?? 0;
-    if (rest && enabled) {
-      const texts = rest.length === text.length ? tokenTexts : undefined;
-      this.#arrive(cutter.cut(rest, nowMs, cargo, units, known, texts), cutter, nowMs);
-    } else if (rest || cargo !== undefined) {
-      this.#enqueue(newPiece(lane, rest, 0, nowMs, cargo, [0, known]), nowMs);
-    }
-    if (final) {
-      cutter.close();
-      this.#playout.hurry(nowMs);
-    }
-    this.#advance(nowMs);
+    const rest = cutter.extend(text, nowMs);
+    const units = this.#count(text, push.numTokens);
+    if (rest || cargo !== undefined) this.#enqueue(cutter, rest, push, units);
+    if (final) this.#complete(lane);
   }
 
   /**
@@ -114,26 +105,21 @@ export class Pacer {
    */
   part(cargo: unknown, nowMs: number, closes: string | null = ""): void {
     this.#advance(nowMs);
-    this.#enqueue(newPiece("", "", 0, nowMs, cargo), nowMs);
-    if (closes !== null) {
-      for (const [lane, cutter] of this.#cutters) if (lane.startsWith(closes)) cutter.close();
-      this.#playout.hurry(nowMs);
-    }
-    this.#advance(nowMs);
+    this.#enqueue(this.#cutter(""), "", { cargo });
+    if (closes !== null) this.#complete(closes);
   }
 
   /** Takes what the server says of its pace; of use before anything was measured. */
   hint({ numTokens, nextMs = 0 }: Hint): void {
-    if (nextMs > 0 && nextMs < Infinity)
-      this.#bursts.hint(nextMs, this.#countsTokens === false ? undefined : numTokens);
+    if (nextMs > 0) this.#bursts.hint(nextMs, this.#countsTokens !== false && numTokens);
   }
 
   /** No more will come: all is due within `drainMs`. */
   finish(nowMs: number): void {
     this.#advance(nowMs);
-    this.#closeAll();
-    this.#playout.end(nowMs);
-    this.#advance(nowMs);
+    this.#complete("");
+    this.#plannedMs = nowMs;
+    this.#endMs = Math.min(this.#endMs, nowMs + this.#options.drainMs);
   }
 
   // -- what leaves -------------------------------------------------------------------------------
@@ -146,47 +132,44 @@ export class Pacer {
   /** The same with the time at which each was due. */
   takeTimed(nowMs: number): [dueMs: number, piece: Piece][] {
     this.#advance(nowMs);
-    const taken = this.#ready;
-    this.#ready = [];
-    return taken;
+    return this.#ready.splice(0);
   }
 
   /** When `take` has something; undefined while nothing waits. */
   get nextDueMs(): number | undefined {
-    return this.#ready.length ? this.#nowMs : this.#playout.dueMs();
+    return this.#ready.length ? this.#nowMs : this.#dueMs();
   }
 
   /** How many pieces have not been taken. */
   get numWaiting(): number {
-    return this.#ready.length + this.#playout.length;
+    return this.#ready.length + this.#queue.length;
   }
 
   /** All that waits, at once: what pacing is switched off with, in the middle of a stream. */
   flush(nowMs: number): Piece[] {
     this.#advance(nowMs);
-    this.#closeAll();
-    while (this.#playout.length) this.#show(nowMs);
+    while (this.#queue.length) this.#show(nowMs);
     return this.take(nowMs);
   }
 
   /** Shows nothing more; what was received and never shown, for who wants to keep it. */
   abort(nowMs: number): Piece[] {
     const ready = this.take(nowMs);
-    this.#closeAll();
-    this.#waitingChars = 0;
-    return [...ready, ...this.#playout.clear()];
+    this.#complete("");
+    this.#batches = [];
+    return [...ready, ...this.#queue.splice(0)];
   }
 
   get stats(): PacerStats {
     return {
       numPieces: this.#numPieces,
       numChars: this.#numChars,
-      waitingChars: this.#waitingChars,
-      meanAddedDelayMs: this.#sumDelayMs / Math.max(1, this.#numPieces),
+      waitingChars: this.#queue.map(({ text }) => text).join("").length,
+      meanAddedDelayMs: this.#sumDelayMs / (this.#numPieces || 1),
       maxAddedDelayMs: this.#maxDelayMs,
-      delayTargetMs: this.#playout.delayMs,
+      delayTargetMs: this.#delayMs,
       gapMs: this.#bursts.gapMs,
-      unitsPerBurst: this.#numUnits / Math.max(1, this.#bursts.numBursts),
+      unitsPerBurst: this.#numUnits / (this.#bursts.numBursts || 1),
     };
   }
 
@@ -194,19 +177,8 @@ export class Pacer {
 
   #cutter(lane: string): Cutter {
     let cutter = this.#cutters.get(lane);
-    if (!cutter) this.#cutters.set(lane, (cutter = new Cutter(this.#options.unit, lane)));
+    if (!cutter) this.#cutters.set(lane, (cutter = new Cutter(lane, this.#options.cuts?.())));
     return cutter;
-  }
-
-  #closeAll(): void {
-    for (const cutter of this.#cutters.values()) cutter.close();
-  }
-
-  /** Whether the lane's open piece has waited for half of what it may. */
-  #aged({ openPiece }: Cutter): boolean {
-    if (!openPiece || this.#options.unit !== "word") return false;
-    const { arrivalMs, notBeforeMs } = openPiece;
-    return this.#nowMs - arrivalMs > (notBeforeMs - arrivalMs) / 2;
   }
 
   /**
@@ -218,51 +190,74 @@ export class Pacer {
   #count(text: string, numTokens = 0): number | undefined {
     if (text) this.#countsTokens ??= numTokens > 0 && this.#options.unit !== "grapheme";
     if (!this.#countsTokens) return;
-    const numChars = length(text);
-    if (numTokens <= 0) return Math.max(1, Math.floor(numChars / this.#charsPerToken + 0.5));
+    const numChars = [...text].length;
+    if (numTokens <= 0) return Math.max(1, Math.round(numChars / this.#charsPerToken));
     this.#charsPerToken += (Math.max(1, numChars / numTokens) - this.#charsPerToken) / 8;
     return numTokens;
   }
 
-  #arrive(pieces: Piece[], cutter: Cutter, nowMs: number): void {
+  #enqueue(cutter: Cutter, text: string, push: Push, weight?: number): void {
+    const options = this.#options;
+    const nowMs = (this.#plannedMs = this.#nowMs);
+    const pieces = cutter.cut(text, nowMs, text && options.enabled !== false ? weight : 0, push);
+    this.#queue.push(...pieces);
     let units = 0;
     for (const piece of pieces) units += piece.weight;
+    if (!units) return;
+    this.#bursts.push(nowMs, units);
+    const last = this.#batches.at(-1);
+    if (last?.capMs === Infinity && nowMs - last.arrivalMs < SAME_ARRIVAL_MS) last.units += units;
+    else this.#batches.push({ arrivalMs: nowMs, capMs: this.#endMs, units });
+    const slackMs = this.#bursts.periodMs - this.#bursts.gapMs;
+    this.#delayMs = delayTargetMs(this.#options, slackMs, this.#delayMs, nowMs - this.#aimedMs);
+    this.#aimedMs = nowMs;
+    // The first unit is never held.
+    if (cutter.open && (this.#numUnits || pieces.length > 1))
+      cutter.open.notBeforeMs = nowMs + Math.min(options.holdMs, options.drainMs, this.#delayMs);
     this.#numUnits += units;
-    this.#bursts.arrive(nowMs, units);
-    for (const piece of pieces) this.#playout.push(piece);
-    this.#playout.replan(nowMs);
-    if (!this.#started) {
-      this.#started = true;
-      if (pieces.length === 1) cutter.close(); // the first unit is never held
-    }
-    if (cutter.openPiece) {
-      const { holdMs, drainMs } = this.#options;
-      cutter.openPiece.notBeforeMs = nowMs + Math.min(holdMs, drainMs, this.#playout.delayMs);
-    }
   }
 
-  #enqueue(piece: Piece, nowMs: number): void {
-    this.#playout.push(piece);
-    this.#playout.replan(nowMs);
+  /** The lanes whose names begin so are complete, and all that waits is due within `drainMs`. */
+  #complete(lanes: string): void {
+    for (const [lane, cutter] of this.#cutters) if (lane.startsWith(lanes)) cutter.close();
+    const last = this.#batches.at(-1);
+    if (last) last.capMs = Math.min(last.capMs, this.#nowMs + this.#options.drainMs);
+  }
+
+  /** When the head of the queue is to be shown; undefined if nothing waits. */
+  #dueMs(): number | undefined {
+    const head = this.#queue[0];
+    if (!head) return;
+    const unitMs = gapMs(
+      this.#batches,
+      this.#unitMs,
+      this.#delayMs,
+      this.#bursts.gapMs,
+      this.#endMs < Infinity,
+    );
+    return Math.max(this.#plannedMs, head.notBeforeMs, this.#unitMs + head.weight * unitMs);
   }
 
   /** Moves what became due up to `nowMs` to what is ready. */
   #advance(nowMs: number): void {
-    if (nowMs < this.#nowMs)
-      throw new RangeError(`time went back from ${this.#nowMs} to ${nowMs} ms`);
+    if (nowMs < this.#nowMs) throw new RangeError(`time went back to ${nowMs} ms`);
+    // While nothing waits, dueMs is undefined, which no comparison holds for.
+    for (let dueMs; (dueMs = this.#dueMs()!) <= nowMs;) this.#show(dueMs);
     this.#nowMs = nowMs;
-    for (let dueMs; (dueMs = this.#playout.dueMs()) !== undefined && dueMs <= nowMs;)
-      this.#show(dueMs);
   }
 
   #show(dueMs: number): void {
-    const piece = this.#playout.pop(dueMs);
-    const cutter = this.#cutters.get(piece.lane);
-    if (cutter?.openPiece === piece) cutter.close();
+    const piece = this.#queue.shift()!;
+    const cutter = this.#cutter(piece.lane);
+    if (cutter.open === piece) cutter.close();
+    this.#plannedMs = dueMs;
+    if (piece.weight) {
+      this.#unitMs = dueMs;
+      if ((this.#batches[0]!.units -= piece.weight) < ROUNDING) this.#batches.shift();
+    }
     const addedMs = dueMs - piece.arrivalMs;
     this.#numPieces++;
     this.#numChars += piece.text.length;
-    this.#waitingChars -= piece.text.length;
     this.#sumDelayMs += addedMs;
     this.#maxDelayMs = Math.max(this.#maxDelayMs, addedMs);
     this.#ready.push([dueMs, piece]);

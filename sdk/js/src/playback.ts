@@ -12,8 +12,9 @@ import { ChunkPacer } from "./chunks.js";
 import { systemClock, type Clock } from "./clock.js";
 import { IncompleteStreamError } from "./errors.js";
 import { pageMotion, type Motion, type MotionOptions } from "./motion.js";
-import type { PacerOptions, Preset } from "./options.js";
+import type { PacerOptions } from "./options.js";
 import type { Hint, PacerStats } from "./pacer.js";
+import type { Preset } from "./presets.js";
 
 export interface PlaybackOptions<T> extends Partial<PacerOptions>, MotionOptions {
   readonly preset?: Preset;

@@ -6,8 +6,8 @@
 import { type Clock } from "./clock.js";
 import { frameClock } from "./frames.js";
 import { pageMotion, type Motion } from "./motion.js";
-import { optionsFor } from "./options.js";
 import { Playback, type PlaybackOptions } from "./playback.js";
+import { optionsFor } from "./presets.js";
 
 /** Of the time, rendering may take a quarter; nothing is held back longer than this for it. */
 const RENDER_SHARE = 0.25;

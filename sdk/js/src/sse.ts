@@ -9,6 +9,8 @@
 
 /** An event that grows past this is refused: memory per stream stays bounded. */
 export const MAX_EVENT_BYTES = 16 * 2 ** 20;
+/** The byte-order mark that may open a stream. */
+const MARK = "\ufeff";
 
 /** The stream cannot be read as server-sent events. */
 export class SseError extends Error {
@@ -24,7 +26,7 @@ export interface SseEvent {
 }
 
 export interface SseParserOptions {
-  /** How long an event may be, a character counting as one. */
+  /** How long an event may be, a character counting as one and line ends as none. */
   maxEventBytes?: number;
   /** Told every comment, without its colon and one space, before the event it stands before. */
   onComment?: (comment: string) => void;
@@ -35,15 +37,13 @@ export class SseParser {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #max: number;
   readonly #onComment: ((comment: string) => void) | undefined;
-  #started = false;
-  #mark = false; // a byte-order mark opened the stream
+  /** Passed over if the next text begins with it: a byte-order mark, or the LF of a CRLF. */
+  #skipped = MARK;
   #numBytes = 0;
-  #lastByte = 0;
-  #endsInCr = false;
+  #last: number | string = 0; // a byte, or a character
   #line = "";
-  #length = 0; // of the event so far, its line ends included
-  #open = false; // a line of an event has come, the blank line has not
-  #data: string[] = [];
+  #length = 0; // of the event so far
+  #data = "";
   #event = "";
   #id: string | null = null;
   #retryMs: number | null = null;
@@ -60,73 +60,60 @@ export class SseParser {
 
   /** The same one by one, so that comments are told between events; to be taken to its end. */
   *events(data: Uint8Array | string): Generator<SseEvent, void, undefined> {
-    const text = this.#decoded(data);
-    // The LF of a CRLF whose CR ended the last read belongs to that line.
-    let start = this.#endsInCr && text[0] === "\n" ? 1 : 0;
-    if (text) this.#endsInCr = text.endsWith("\r");
-    const lineEnd = /\r\n?|\n/g;
-    lineEnd.lastIndex = start;
-    for (let found; (found = lineEnd.exec(text)); start = lineEnd.lastIndex) {
-      const line = this.#line + text.slice(start, found.index);
-      this.#line = "";
-      this.#grow(lineEnd.lastIndex - start);
-      if (line) this.#read(line);
-      else {
-        const event = this.#dispatch();
-        if (event) yield event;
+    const texts = this.#decoded(data).split(/\r\n?|\n/);
+    for (const [number, text] of texts.entries()) {
+      if (number) {
+        if (this.#line) this.#read();
+        else yield* this.#dispatch();
+        this.#line = "";
       }
+      this.#line += text;
+      this.#length += text.length;
+      if (this.#length > this.#max)
+        throw new SseError(`an event is longer than ${this.#max} bytes`);
     }
-    this.#line += text.slice(start);
-    this.#grow(text.length - start);
   }
 
   /** Whether the stream, if it ended here, would end within an event. */
   get incomplete(): boolean {
     // A last byte of several is text, read or kept back by the decoder; a mark alone is none.
-    const inText = this.#lastByte > 127 && !(this.#mark && this.#numBytes === 3);
-    return this.#open || this.#line !== "" || inText;
+    return this.#length > 0 || (+this.#last > 127 && this.#numBytes > 0);
   }
 
   #decoded(data: Uint8Array | string): string {
-    let text = data as string;
-    if (typeof data !== "string") {
-      text = this.#decoder.decode(data, { stream: true });
-      this.#numBytes += data.length;
-      this.#lastByte = data.at(-1) ?? this.#lastByte;
-    }
-    if (text && !this.#started) {
-      this.#started = true;
-      this.#mark = text[0] === "\ufeff";
-      if (this.#mark) return text.slice(1);
-    }
-    return text;
+    const text = typeof data === "string" ? data : this.#decoder.decode(data, { stream: true });
+    this.#numBytes += data.length;
+    this.#last = data.at(-1) ?? this.#last;
+    if (!text) return text;
+    const skips = text[0] === this.#skipped;
+    if (skips && this.#skipped === MARK) this.#numBytes -= 3;
+    this.#skipped = text.endsWith("\r") ? "\n" : "";
+    return skips ? text.slice(1) : text;
   }
 
-  #grow(length: number): void {
-    this.#length += length;
-    if (this.#length > this.#max) throw new SseError(`an event is longer than ${this.#max} bytes`);
+  /** The event that a blank line completes, unless it has no data. */
+  #dispatch(): SseEvent[] {
+    const data = this.#data;
+    const event = {
+      data: data.slice(0, -1),
+      event: this.#event || "message",
+      id: this.#id,
+      retryMs: this.#retryMs,
+    };
+    this.#data = this.#event = "";
+    this.#retryMs = null;
+    this.#length = 0;
+    return data ? [event] : [];
   }
 
-  #read(line: string): void {
-    this.#open = true;
-    const colon = line.indexOf(":");
-    const name = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
-    if (!colon) this.#onComment?.(value);
-    else if (name === "data") this.#data.push(value);
+  #read(): void {
+    const [name] = this.#line.split(":", 1);
+    const value = this.#line.slice(name!.length + 1).replace(/^ /, "");
+    if (!name) this.#onComment?.(value);
+    else if (name === "data") this.#data += value + "\n";
     else if (name === "event") this.#event = value;
     else if (name === "id" && !value.includes("\0")) this.#id = value;
     // More digits are no wait, nor a number in every language.
     else if (name === "retry" && /^\d{1,15}$/.test(value)) this.#retryMs = +value;
-  }
-
-  #dispatch(): SseEvent | undefined {
-    const [data, event, retryMs] = [this.#data, this.#event || "message", this.#retryMs];
-    this.#open = false;
-    this.#length = 0;
-    this.#data = [];
-    this.#event = "";
-    this.#retryMs = null;
-    return data.length ? { data: data.join("\n"), event, id: this.#id, retryMs } : undefined;
   }
 }

@@ -10,7 +10,7 @@
  * consumer is far behind.
  */
 
-import type { Preset } from "./options.js";
+import type { Preset } from "./presets.js";
 import { MAX_WAITING, Outlet } from "./outlet.js";
 import type { PacerStats } from "./pacer.js";
 import { type ChunkPacing, Playback, type PlaybackOptions } from "./playback.js";

@@ -1,6 +1,7 @@
 /** Runs a case of `pacer.json`. */
 
 import type { Piece } from "../src/cutting.js";
+import type { Pacer as CorePacer } from "../src/core.js";
 import { Pacer, type PacerOptions } from "../src/index.js";
 
 interface Step {
@@ -32,8 +33,10 @@ export function optionsOf(options: Record<string, unknown>): Partial<PacerOption
 }
 
 /** [time, lane, text] of every text shown, [time, part] of every part. */
-export function play({ options, steps }: Case): unknown[][] {
-  const pacer = new Pacer(optionsOf(options));
+export function play(
+  { options, steps }: Case,
+  pacer: CorePacer = new Pacer(optionsOf(options)),
+): unknown[][] {
   const shown: [number, Piece][] = [];
   for (const step of steps) {
     const { at } = step;

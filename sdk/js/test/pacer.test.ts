@@ -4,8 +4,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import type { Piece } from "../src/cutting.js";
+import { Pacer as CorePacer } from "../src/core.js";
 import { Pacer, PRESETS, type PacerOptions, type Pacing } from "../src/index.js";
-import { type Case, play } from "./pacer-cases.js";
+import { type Case, optionsOf, play } from "./pacer-cases.js";
 import { cases } from "./vectors.js";
 
 const LANES = ["0.text", "0.reasoning", "1.text"];
@@ -13,12 +14,43 @@ const TICK_MS = 0.001;
 
 // ---- the vectors -------------------------------------------------------------------------------
 
-test.each(cases<Case>("pacer.json"))("vector: %s", (_, one) => {
-  const played = play(one);
-  const said = (shown: unknown[][]) => shown.map(([, ...what]) => what);
-  expect(said(played)).toEqual(said(one.shown));
-  const late = played.map(([at], number) => Math.abs(+at! - +one.shown[number]![0]!));
+const VECTORS = cases<Case>("pacer.json");
+
+function expectAlike(played: unknown[][], shown: unknown[][]): void {
+  const said = (entries: unknown[][]) => entries.map(([, ...what]) => what);
+  expect(said(played)).toEqual(said(shown));
+  const late = played.map(([at], number) => Math.abs(+at! - +shown[number]![0]!));
   expect(Math.max(0, ...late)).toBeLessThanOrEqual(0.01);
+}
+
+test.each(VECTORS)("vector: %s", (_, one) => expectAlike(play(one), one.shown));
+
+/** What the core leaves to the pacers on it. */
+function isBeyondTheCore({ name, options, steps }: Case): boolean {
+  const texts = steps.map(({ push }) => push ?? "").join("");
+  return options["unit"] === "word" || /[`\x1b]/.test(texts) || name.includes("read with care");
+}
+
+describe("the core alone", () => {
+  const within = VECTORS.filter(([, one]) => !isBeyondTheCore(one));
+
+  test("is measured by most of them", () => expect(within.length).toBeGreaterThan(25));
+
+  test.each(within)("vector: %s", (_, one) => {
+    expectAlike(play(one, new CorePacer(optionsOf(one.options))), one.shown);
+  });
+
+  test("text out is text in", () => {
+    fc.assert(
+      fc.property(arrivals, options, (stream, { unit, ...chosen }) => {
+        const pacer = new CorePacer({ ...chosen, unit: unit === "word" ? "token" : unit });
+        const [, endMs] = feed(pacer, stream);
+        pacer.finish(endMs);
+        const pieces = pacer.take(Infinity);
+        for (const lane of LANES) expect(textOf(pieces, lane)).toBe(sent(stream, lane));
+      }),
+    );
+  });
 });
 
 // ---- the laws ----------------------------------------------------------------------------------
@@ -57,7 +89,7 @@ const options: fc.Arbitrary<PacerOptions> = fc.record({
 type Shown = [number, Piece][];
 
 /** What was shown so far, and the time. With `looks`, it is asked for at every arrival. */
-function feed(pacer: Pacer, stream: Arrival[], looks = false): [Shown, number] {
+function feed(pacer: CorePacer, stream: Arrival[], looks = false): [Shown, number] {
   const shown: Shown = [];
   let nowMs = 0;
   stream.forEach(({ gapMs, text, numTokens, lane, part }, number) => {
@@ -216,6 +248,14 @@ test("a delta that ends within a surrogate pair waits for the rest of it", () =>
   for (const [number, text] of ["Hi", "\ud83d", "\ude00!"].entries()) pacer.push(text, number * 9);
   pacer.finish(30);
   expect(pacer.take(Infinity).map((piece) => piece.text)).toEqual(["H", "i", "😀", "!"]);
+});
+
+test("tokens that make one character are that character's", () => {
+  const pacer = new Pacer();
+  pacer.push("a🇩🇪b", 0, { numTokens: 4, tokenTexts: ["a", "🇩", "🇪", "b"] });
+  pacer.finish(0);
+  const pieces = pacer.take(Infinity).map(({ text, tokens }) => [text, ...tokens]);
+  expect(pieces).toEqual([["a", 0, 1], ["🇩🇪", 1, 3], ["b", 3, 4]]); // prettier-ignore
 });
 
 test("an unfinished character waits no longer than the hold", () => {

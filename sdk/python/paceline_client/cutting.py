@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
-from paceline_client.graphemes import atoms, begins_with_mark, line_start_after, may_grow
+from paceline_client.graphemes import atoms, begins_with_mark, indent_after, may_grow
 from paceline_client.options import Unit
 
 MAX_WORD_CHARS = 64
@@ -42,42 +43,43 @@ class Cutter:
 
     unit: Unit
     lane: str
-    line_start: bool = True
+    indent: str = "\n"
     careful: bool = False
     open_piece: Piece | None = None
     open_atom: str = ""
-    _tokens: bool = field(init=False)
     _words: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self._tokens = self.unit is Unit.TOKEN
         self._words = self.unit is Unit.WORD
 
-    def extend(self, text: str, *, aged: bool = False) -> str:
+    def extend(self, text: str, now_ms: float) -> str:
         """Gives the open piece what belongs to it; the text that is left.
 
-        `aged` says that the piece has not long to wait: a word then gets no more than what
-        completes its last character, so that it need not go out within one.
+        A word that has waited for half of what it may gets no more than what completes its last
+        character, so that it need not go out within one.
         """
         piece = self.open_piece
         if piece is None or not text:
-            if begins_with_mark(text):
-                self.careful = True  # this stream cuts within characters
             return text
-        joined = self.open_atom + text
-        end = self._first_end(joined, within_word=aged)
-        num_moved = max(0, end - len(self.open_atom))
+        is_aged = 2 * now_ms > piece.arrival_ms + piece.not_before_ms
+        before = len(self.open_atom)
+        ends = self._ends(self.open_atom + text, finely=is_aged)
+        num_moved = next(end for end in ends if end >= before) - before
         piece.text += text[:num_moved]
-        if num_moved == len(text) and self._grows(joined[:end]):
-            self.open_atom = joined[:end]
+        self.open_atom += text[:num_moved]
+        if num_moved == len(text):
+            self._settle()
         else:
-            self._close(self.open_atom + text[:num_moved])
+            self.close()
         return text[num_moved:]
 
     def close(self) -> None:
         """The open piece goes as it is: it waited long enough, or nothing more will come."""
-        if self.open_piece is not None:
-            self._close(self.open_atom)
+        if self.open_piece is None:
+            return
+        self.open_piece.not_before_ms = 0.0
+        self.indent = indent_after(self.open_atom, indent=self.indent)
+        self.open_piece, self.open_atom = None, ""
 
     def cut(
         self,
@@ -91,91 +93,63 @@ class Cutter:
 
         The last one is `open_piece` if it may still grow. Arrival and cargo are for the caller.
         """
+        if begins_with_mark(text):
+            self.careful = True  # this stream cuts within characters
         ends = self._ends(text)
-        num_atoms = len(ends)
-        uptos = self._uptos(text, ends, units, token_texts)
-        a_token_each = len(uptos) == units == num_tokens
-        weight = num_atoms if units is None else units
+        groups = self._groups(text, ends, units, num_tokens, token_texts)
+        weight = len(ends) if units is None else units
+        total = groups[-1][1]
         pieces: list[Piece] = []
         lane, start, before = self.lane, 0, 0
-        for number, upto in enumerate(uptos):
-            end = ends[upto - 1]
-            if a_token_each:
-                share, tokens = 1.0, (number, number + 1)
-            else:
-                share = weight * (upto - before) / num_atoms
-                tokens = (before * num_tokens // num_atoms, upto * num_tokens // num_atoms)
+        for end, upto in groups:
+            share = weight * (upto - before) / total
+            tokens = (before * num_tokens // total, upto * num_tokens // total)
             pieces.append(Piece(lane, text[start:end], share, 0.0, None, False, False, tokens))
             start, before = end, upto
         pieces[0].first = pieces[-1].last = True
-        self._end_with(pieces[-1], text, ends)
+        atom = ends[-2] if len(ends) > 1 else 0
+        self.indent = indent_after(text[:atom], indent=self.indent)
+        self.open_piece, self.open_atom = pieces[-1], text[atom:]
+        self._settle()
         return pieces
 
-    def _end_with(self, piece: Piece, text: str, ends: Sequence[int]) -> None:
-        """Remembers the end of what was cut, open if it may grow."""
-        start = ends[-2] if len(ends) > 1 else 0
-        atom = text[start:]
-        line_may_start = self.line_start or "\n" in text
-        if line_may_start:
-            self.line_start = line_start_after(text[:start], line_start=self.line_start)
-        if self._grows(atom):
-            self.open_piece, self.open_atom = piece, atom
-        elif line_may_start or self.open_piece is not None:
-            self._close(atom)
+    def _settle(self) -> None:
+        """Closes what is not likely to grow."""
+        atom = self.open_atom
+        if self._words and not atom[-1].isspace():
+            return
+        if self.careful and atom[-1].isalpha():
+            return
+        if not may_grow(atom, indent=self.indent):
+            self.close()
 
-    def _first_end(self, joined: str, *, within_word: bool) -> int:
-        """Where the open atom ends in what it has become with the text after it."""
-        if not within_word:
-            return self._ends(joined)[0]
-        graphemes = atoms(joined, line_start=self.line_start)
-        return next(end for end in graphemes if end >= len(self.open_atom))
+    def _ends(self, text: str, *, finely: bool = False) -> Sequence[int]:
+        ends = atoms(text, indent=self.indent)
+        return _word_ends(text, ends) if self._words and not finely else ends
 
-    def _ends(self, text: str) -> Sequence[int]:
-        ends = atoms(text, line_start=self.line_start)
-        return _word_ends(text, ends) if self._words else ends
+    def _groups(
+        self,
+        text: str,
+        ends: Sequence[int],
+        units: int | None,
+        num_tokens: int,
+        token_texts: Sequence[str] | None,
+    ) -> list[tuple[int, int]]:
+        """(end in the text, how many shares of the units stand before it) of every piece.
 
-    def _grows(self, atom: str) -> bool:
-        if self._words and not atom[-1].isspace() and len(atom) < MAX_WORD_CHARS:
-            return True
-        return (self.careful and atom[-1].isalpha()) or may_grow(atom, line_start=self.line_start)
-
-    def _close(self, atom: str) -> None:
-        self.line_start = line_start_after(atom, line_start=self.line_start)
-        if self.open_piece is not None:
-            self.open_piece.not_before_ms = 0.0
-        self.open_piece, self.open_atom = None, ""
-
-    def _uptos(
-        self, text: str, ends: Sequence[int], units: int | None, token_texts: Sequence[str] | None
-    ) -> Sequence[int]:
-        """The atoms up to the end of every piece, and of no more than MAX_PIECES."""
-        num_atoms = len(ends)
-        if not self._tokens or units is None or units >= num_atoms:
-            uptos: Sequence[int] = range(1, num_atoms + 1)
-        elif token_texts is not None and "".join(token_texts) == text:
-            uptos = _at_tokens(ends, token_texts)
-        else:
-            uptos = _evenly(num_atoms, max(1, units))
-        return uptos if len(uptos) <= MAX_PIECES else _evenly(num_atoms, MAX_PIECES)
-
-
-def _evenly(num_atoms: int, num_pieces: int) -> list[int]:
-    return [num_atoms * number // num_pieces for number in range(1, num_pieces + 1)]
-
-
-def _at_tokens(ends: Sequence[int], token_texts: Sequence[str]) -> list[int]:
-    """At the first place after each token where text may be cut."""
-    uptos: list[int] = []
-    number, length = 0, 0
-    for text in token_texts:
-        length += len(text)
-        while number < len(ends) and ends[number] <= length:
-            number += 1
-        if number and (not uptos or uptos[-1] < number) and ends[number - 1] == length:
-            uptos.append(number)
-    if not uptos or uptos[-1] < len(ends):
-        uptos.append(len(ends))
-    return uptos
+        No more than MAX_PIECES: at the tokens where their ends are known, else evenly. A share is
+        then a token, or a grapheme where the number of tokens is not known.
+        """
+        wanted = len(ends) if units is None or self._words else units
+        number = min(len(ends), MAX_PIECES, wanted)
+        by_tokens = units is not None and units <= MAX_PIECES and not self._words
+        if by_tokens and "".join(token_texts or ()) == text:
+            uptos = {
+                end: upto for upto, end in enumerate(accumulate(map(len, token_texts or ())), 1)
+            }
+            return [(end, uptos[end]) for end in ends if end in uptos]
+        evenly = [(share, len(ends) * share // number) for share in range(1, number + 1)]
+        return [(ends[upto - 1], share if num_tokens else upto) for share, upto in evenly]
 
 
 def _word_ends(text: str, ends: Sequence[int]) -> list[int]:

@@ -66,7 +66,6 @@ class Pacer:
         self._changed = False
         self._counts_tokens: bool | None = None
         self._chars_per_token = 4.0
-        self._started = False
         self._num_units = 0.0
         self._num_pieces = self._num_chars = self._received_chars = 0
         self._sum_delay_ms = self._max_delay_ms = 0.0
@@ -87,15 +86,15 @@ class Pacer:
         """Takes text that arrived, with the number of its tokens and their texts where known.
 
         Text that completes the lane's last character moves to that piece; if none is left, `cargo`
-        goes on in a piece without text, in its place. `final` says that the lane is complete:
-        nothing is held, and all that waits is due within `drain_ms`.
+        goes on in a piece without text, in its place. `final` says that the lane is complete, and
+        what begins like it: nothing is held, and all that waits is due within `drain_ms`.
         """
         self._advance(now_ms)
         self._changed = True
         cutter = self._cutter(lane)
         self._received_chars += len(text)
         enabled = self._options.enabled
-        rest = cutter.extend(text, aged=self._aged(cutter)) if enabled else text
+        rest = cutter.extend(text, now_ms) if enabled else text
         units = self._count(text, num_tokens)
         known = num_tokens or 0
         if rest and enabled:
@@ -103,11 +102,10 @@ class Pacer:
             pieces = cutter.cut(rest, units=units, num_tokens=known, token_texts=texts)
             self._arrive(pieces, cutter, now_ms, cargo)
         elif rest or cargo is not None:
-            self._enqueue(Piece(lane, rest, 0.0, now_ms, cargo, tokens=(0, known)), now_ms)
+            piece = Piece(lane, rest, 0.0, now_ms, cargo, tokens=(0, known))
+            self._playout.push((piece,), now_ms)
         if final:
-            cutter.close()
-            self._playout.hurry(now_ms)
-        self._advance(now_ms)
+            self._complete(lane)
 
     def part(self, cargo: object, now_ms: float, *, closes: str | None = "") -> None:
         """Takes what is no text: it keeps its place among the texts.
@@ -117,13 +115,9 @@ class Pacer:
         """
         self._advance(now_ms)
         self._changed = True
-        self._enqueue(Piece("", "", 0.0, now_ms, cargo), now_ms)
+        self._playout.push((Piece("", "", 0.0, now_ms, cargo),), now_ms)
         if closes is not None:
-            for lane, cutter in self._cutters.items():
-                if lane.startswith(closes):
-                    cutter.close()
-            self._playout.hurry(now_ms)
-        self._advance(now_ms)
+            self._complete(closes)
 
     def hint(self, hint: Hint) -> None:
         """Takes what the server says of its pace; of use before anything was measured."""
@@ -136,10 +130,8 @@ class Pacer:
         """No more will come: all is due within `drain_ms`."""
         self._advance(now_ms)
         self._changed = True
-        for cutter in self._cutters.values():
-            cutter.close()
+        self._complete("")
         self._playout.end(now_ms)
-        self._advance(now_ms)
 
     # -- what leaves -------------------------------------------------------------------------------
 
@@ -168,8 +160,6 @@ class Pacer:
         """All that waits, at once: what pacing is switched off with, in the middle of a stream."""
         self._advance(now_ms)
         self._changed = True
-        for cutter in self._cutters.values():
-            cutter.close()
         while len(self._playout):
             self._show(now_ms)
         return self.take(now_ms)
@@ -178,8 +168,7 @@ class Pacer:
         """Shows nothing more; what was received and never shown, for who wants to keep it."""
         self._advance(now_ms)
         self._changed = True
-        for cutter in self._cutters.values():
-            cutter.close()
+        self._complete("")
         unshown = [piece for _, piece in self._ready] + self._playout.clear()
         self._ready.clear()
         self._received_chars = self._num_chars
@@ -207,13 +196,6 @@ class Pacer:
             cutter = self._cutters[lane] = Cutter(self._options.unit, lane)
         return cutter
 
-    def _aged(self, cutter: Cutter) -> bool:
-        """Whether the lane's open piece has waited for half of what it may."""
-        piece = cutter.open_piece
-        if piece is None or self._options.unit is not Unit.WORD:
-            return False
-        return self._now_ms - piece.arrival_ms > (piece.not_before_ms - piece.arrival_ms) / 2
-
     def _count(self, text: str, num_tokens: int | None) -> int | None:
         """How many tokens `text` weighs; None where this stream is weighed in graphemes.
 
@@ -236,22 +218,21 @@ class Pacer:
             units += piece.weight
             piece.arrival_ms = now_ms
             piece.cargo = cargo
-        self._num_units += units
         self._bursts.arrive(now_ms, units)
-        self._playout.push(pieces)
-        self._playout.replan(now_ms)
-        if not self._started:
-            self._started = True
-            if len(pieces) == 1:
-                cutter.close()  # the first unit is never held
-        if cutter.open_piece is not None:
+        self._playout.push(pieces, now_ms)
+        # The first unit is never held.
+        if cutter.open_piece is not None and (self._num_units or len(pieces) > 1):
             options = self._options
             held_ms = min(options.hold_ms, options.drain_ms, self._playout.delay_ms)
             cutter.open_piece.not_before_ms = now_ms + held_ms
+        self._num_units += units
 
-    def _enqueue(self, piece: Piece, now_ms: float) -> None:
-        self._playout.push((piece,))
-        self._playout.replan(now_ms)
+    def _complete(self, lanes: str) -> None:
+        """The lanes whose names begin so are complete: nothing is held, and all hurries."""
+        for lane, cutter in self._cutters.items():
+            if lane.startswith(lanes):
+                cutter.close()
+        self._playout.hurry(self._now_ms)
 
     def _advance(self, now_ms: float) -> None:
         """Moves what became due up to `now_ms` to what is ready."""

@@ -89,21 +89,22 @@ class Playout(Generic[T]):
         """The present delay target: no unit is held longer."""
         return self._delay_ms
 
-    def push(self, items: Sequence[T]) -> None:
-        """Takes items, at least one, that arrived at one time; `replan` is to follow."""
+    def push(self, items: Sequence[T], now_ms: float) -> None:
+        """Takes items that arrived together, now: nothing still queued is due before."""
         self._queue.extend(items)
+        self._earliest_ms = now_ms
         pushed = self._pushed
         for item in items:
             pushed += item.weight
         if pushed == self._pushed:
             return  # without weight they go with what stands before them
         self._pushed = pushed
-        arrival_ms = items[0].arrival_ms
         last = self._deadlines[-1] if self._deadlines else None
-        if last and last.cap_ms == inf and arrival_ms - last.arrival_ms < _SAME_ARRIVAL_MS:
+        if last and last.cap_ms == inf and now_ms - last.arrival_ms < _SAME_ARRIVAL_MS:
             last.upto = pushed
         else:
-            self._deadlines.append(_Deadline(arrival_ms, inf, pushed))
+            self._deadlines.append(_Deadline(now_ms, self._end_ms, pushed))
+        self._aim(now_ms)
 
     def hurry(self, now_ms: float) -> None:
         """All that waits is due within `drain_ms`."""
@@ -111,13 +112,9 @@ class Playout(Generic[T]):
             last = self._deadlines[-1]
             last.cap_ms = min(last.cap_ms, now_ms + self._options.drain_ms)
 
-    def replan(self, now_ms: float) -> None:
-        """Something changed at `now_ms`: nothing still queued is due before it."""
-        self._earliest_ms = now_ms
-        self._aim(now_ms)
-
     def end(self, now_ms: float) -> None:
         """No more will come: all is due within `drain_ms`."""
+        self.hurry(now_ms)
         self._end_ms = min(self._end_ms, now_ms + self._options.drain_ms)
         self._earliest_ms = now_ms
 
@@ -164,8 +161,8 @@ class Playout(Generic[T]):
         It runs for every unit: comparisons, because calls of min and max would take longer.
         """
         gap_ms = self._bursts.gap_ms
-        shown, delay_ms, end_ms = self._shown, self._delay_ms, self._end_ms
-        if end_ms == inf:
+        shown, delay_ms = self._shown, self._delay_ms
+        if self._end_ms == inf:
             want_ms = LEVEL * delay_ms
             if want_ms <= 0:
                 return 0.0
@@ -180,8 +177,6 @@ class Playout(Generic[T]):
             if units <= _ROUNDING:
                 continue
             due_ms = deadline.arrival_ms + delay_ms
-            if due_ms > end_ms:
-                due_ms = end_ms
             if due_ms > deadline.cap_ms:
                 due_ms = deadline.cap_ms
             tangent_ms = (due_ms - since_ms) / units
