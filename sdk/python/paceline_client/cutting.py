@@ -67,9 +67,7 @@ class Cutter:
         num_moved = next(end for end in ends if end >= before) - before
         piece.text += text[:num_moved]
         self.open_atom += text[:num_moved]
-        if num_moved == len(text):
-            self._settle()
-        else:
+        if num_moved < len(text) or not self._grows():
             self.close()
         return text[num_moved:]
 
@@ -96,7 +94,8 @@ class Cutter:
         if begins_with_mark(text):
             self.careful = True  # this stream cuts within characters
         ends = self._ends(text)
-        groups = self._groups(text, ends, units, num_tokens, token_texts)
+        wanted = None if self._words else units  # where tokens end is no matter to words
+        groups = _groups(text, ends, wanted, num_tokens, token_texts)
         weight = len(ends) if units is None else units
         total = groups[-1][1]
         pieces: list[Piece] = []
@@ -110,46 +109,46 @@ class Cutter:
         atom = ends[-2] if len(ends) > 1 else 0
         self.indent = indent_after(text[:atom], indent=self.indent)
         self.open_piece, self.open_atom = pieces[-1], text[atom:]
-        self._settle()
+        if not self._grows():
+            self.close()
         return pieces
 
-    def _settle(self) -> None:
-        """Closes what is not likely to grow."""
+    def _grows(self) -> bool:
+        """Whether what comes next is likely to belong to the open piece."""
         atom = self.open_atom
         if self._words and not atom[-1].isspace():
-            return
-        if self.careful and atom[-1].isalpha():
-            return
-        if not may_grow(atom, indent=self.indent):
-            self.close()
+            return True
+        return (self.careful and atom[-1].isalpha()) or may_grow(atom, indent=self.indent)
 
     def _ends(self, text: str, *, finely: bool = False) -> Sequence[int]:
         ends = atoms(text, indent=self.indent)
         return _word_ends(text, ends) if self._words and not finely else ends
 
-    def _groups(
-        self,
-        text: str,
-        ends: Sequence[int],
-        units: int | None,
-        num_tokens: int,
-        token_texts: Sequence[str] | None,
-    ) -> list[tuple[int, int]]:
-        """(end in the text, how many shares of the units stand before it) of every piece.
 
-        No more than MAX_PIECES: at the tokens where their ends are known, else evenly. A share is
-        then a token, or a grapheme where the number of tokens is not known.
-        """
-        wanted = len(ends) if units is None or self._words else units
-        number = min(len(ends), MAX_PIECES, wanted)
-        by_tokens = units is not None and units <= MAX_PIECES and not self._words
-        if by_tokens and "".join(token_texts or ()) == text:
-            uptos = {
-                end: upto for upto, end in enumerate(accumulate(map(len, token_texts or ())), 1)
-            }
-            return [(end, uptos[end]) for end in ends if end in uptos]
-        evenly = [(share, len(ends) * share // number) for share in range(1, number + 1)]
-        return [(ends[upto - 1], share if num_tokens else upto) for share, upto in evenly]
+def _groups(
+    text: str,
+    ends: Sequence[int],
+    units: int | None,
+    num_tokens: int,
+    token_texts: Sequence[str] | None,
+) -> list[tuple[int, int]]:
+    """(end in the text, how many shares of the units stand before it) of every piece.
+
+    No more than MAX_PIECES: at the tokens where their ends are known, else evenly. A share is then
+    a token, or a grapheme where the number of tokens is not known.
+    """
+    num_atoms = len(ends)
+    if units is None:
+        units = num_atoms
+    elif token_texts and units <= MAX_PIECES and "".join(token_texts) == text:
+        uptos = {end: upto for upto, end in enumerate(accumulate(map(len, token_texts)), 1)}
+        return [(end, uptos[end]) for end in ends if end in uptos]
+    number = min(num_atoms, MAX_PIECES, units)
+    groups: list[tuple[int, int]] = []
+    for share in range(1, number + 1):
+        upto = num_atoms * share // number
+        groups.append((ends[upto - 1], share if num_tokens else upto))
+    return groups
 
 
 def _word_ends(text: str, ends: Sequence[int]) -> list[int]:

@@ -80,18 +80,17 @@ def may_grow(atom: str, *, indent: str) -> bool:
     that either of two signs would lengthen. A letter of other scripts is let go: nearly always it
     is whole, and holding the last letter of every token would cost more than a late accent.
     """
-    if atom.isascii() and atom[0] not in "\x1b`":
+    is_markup = atom[0] in "\x1b`"
+    if atom.isascii() and not is_markup:
         return False  # by far the most common
     last = atom[-1]
     if (_is_regional(last) and len(atom) == 1) or _is_pictograph(atom[0]) or _takes_marks(last):
         return True
-    if atom[0] not in "\x1b`":
-        return False
-    return any(atoms(atom + sign, indent=indent)[0] > len(atom) for sign in "\\`")
+    return is_markup and any(atoms(atom + sign, indent=indent)[0] > len(atom) for sign in "\\`")
 
 
 def indent_after(text: str, *, indent: str) -> str:
-    """The line feed and spaces that `text` ends in, if no more than may indent a fence; or ""."""
+    """What the line that `text` ends on begins with; empty if that is more than indents a fence."""
     if not indent and "\n" not in text:
         return ""  # by far the most common
     found = _INDENT.search(indent + text)

@@ -14,7 +14,7 @@ target shows as a pause, whatever is done.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Generic, Protocol, TypeVar
@@ -41,9 +41,8 @@ _ROUNDING = 1e-6  # weights are fractions where tokens are spread over graphemes
 
 
 class Waiting(Protocol):
-    """What the queue holds: an arrival, a weight, and a time before which it must not go."""
+    """What the queue holds: a weight, and a time before which it must not go."""
 
-    arrival_ms: float
     weight: float
     not_before_ms: float
 
@@ -81,16 +80,13 @@ class Playout(Generic[T]):
     def __len__(self) -> int:
         return len(self._queue)
 
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._queue)
-
     @property
     def delay_ms(self) -> float:
         """The present delay target: no unit is held longer."""
         return self._delay_ms
 
     def push(self, items: Sequence[T], now_ms: float) -> None:
-        """Takes items that arrived together, now: nothing still queued is due before."""
+        """Takes items that arrived together at `now_ms`: nothing still queued is due before it."""
         self._queue.extend(items)
         self._earliest_ms = now_ms
         pushed = self._pushed
