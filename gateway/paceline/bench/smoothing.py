@@ -250,7 +250,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def _not_measured(measured: Measured | None) -> list[str]:
     if not measured:
-        return ["for want of Node 20: our TypeScript pacer, the rules of others"]
+        return [
+            "for want of the SDK's packages (make setup installs them; it needs Node 20): "
+            "our TypeScript pacer, the rules of others"
+        ]
     if "assistant-ui" not in measured.gzip_bytes:
         return ["for want of its package: assistant-ui's own code; a rule written anew stands in"]
     return []
