@@ -93,9 +93,9 @@ class SurvivalPosterior:
         pairs = list(zip(tried, held, strict=True))[: len(self._prior)]
         if not all(0.0 <= h <= t <= 2 * MAX_PASSES for t, h in pairs):
             raise ValueError("evidence must satisfy 0 <= held <= tried")
+        self._updated_s = float(updated_s)
         for position, (t, h) in enumerate(pairs):
             self._tried[position], self._held[position] = float(t), float(h)
-        self._updated_s = updated_s
 
     def _age(self, now_s: float, half_life_s: float) -> None:
         keep = 0.5 ** (max(0.0, now_s - self._updated_s) / half_life_s)
