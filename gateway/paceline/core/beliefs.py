@@ -392,5 +392,6 @@ def _shares(kept: Sequence[float]) -> Shares:
 
 
 def conversation_key(caller: Caller) -> int:
-    """What a conversation is remembered by: Python's own hash, which differs between processes."""
+    """What a conversation is remembered by: Python's own hash, which differs between processes. 0,
+    which is that of nothing, is no conversation."""
     return hash(caller.conversation)
