@@ -83,6 +83,11 @@ def test_no_answer_makes_reading_fail(inner: object, report: dict) -> None:
         assert found is None or found.num_accepted_draft_tokens <= found.num_draft_tokens
 
 
+@pytest.mark.parametrize("counts", [(1, 2**64 - 1, 2**64 - 1), (2**60, 2**60, 0), (5, 1281, 1)])
+def test_counts_that_no_answer_can_have_are_no_report(counts: tuple[int, int, int]) -> None:
+    assert SpeculationReport.of(answer(**dict(zip(names, counts, strict=True)))) is None
+
+
 # ---- totals --------------------------------------------------------------------------------------
 
 reports = st.builds(

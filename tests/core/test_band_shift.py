@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core import band_shift
-from paceline.core.band_shift import BandShift, Shifts
+from paceline.core.band_shift import MAX_CORRECTED_OF_MANY, BandShift, Shifts, normalised
 
 COPIES = (0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.8)
 COPIED, FREE = (0.0,) * 6 + (1.0,), (1.0,) + (0.0,) * 6
@@ -67,3 +67,11 @@ def test_groups_are_told_apart_and_the_oldest_are_forgotten(monkeypatch: pytest.
     assert shifts.corrected(2, COPIES)[6] > 0.8
     assert shifts.observe(0, COPIES, FREE) == COPIES, "no group"
     assert shifts.corrected(0, COPIES) == COPIES
+
+
+def test_one_of_many_groups_keeps_few_corrections():
+    shifts = Shifts(4.0)
+    shifts.observe(1, FREE, COPIED)
+    for at in range(1000):
+        shifts.corrected(1, normalised([1.0 + at, *[1.0] * 6]))
+    assert len(shifts._of[1]._corrected) <= MAX_CORRECTED_OF_MANY

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import random
+from collections.abc import Iterator
+from typing import Any
 
+import orjson
 import pytest
 
 from paceline.core.beliefs import Beliefs, Outcome
@@ -233,3 +237,34 @@ def test_published_tokens_per_pass_come_out_of_the_priors():
     ):  # fmt: skip
         assert 1 + sum(ngram[band]) == pytest.approx(at_5, rel=0.01)
         assert 1 + sum(eagle3[band]) == pytest.approx(at_3, rel=0.01)
+
+
+def places(value: Any, *so_far: Any) -> Iterator[tuple[Any, ...]]:
+    """The way to everything within a JSON value."""
+    within = value if isinstance(value, dict) else range(len(value) if type(value) is list else 0)
+    for at in within:
+        yield (*so_far, at)
+        yield from places(value[at], *so_far, at)
+
+
+@pytest.mark.parametrize("wrong", [None, 0, -1, 1e300, "x", [], {}, 2**63])
+def test_a_state_that_was_spoiled_is_refused_or_does_no_harm(wrong):
+    kept = orjson.loads(orjson.dumps(Beliefs(pools=POOLS).state()))
+    for *way, last in places(kept):
+        spoiled = within = copy.deepcopy(kept)
+        for at in way:
+            within = within[at]
+        within[last] = wrong
+        beliefs = Beliefs(pools=POOLS)
+        try:
+            beliefs.restore(spoiled)
+        except (ValueError, KeyError, TypeError):
+            continue
+        for _ in range(2):
+            outlook = beliefs.outlook(features(), edit(), Caller())
+            for name in POOLS:
+                taus = beliefs.drafting(pool(name), outlook).mean_inverses
+                seconds = beliefs.pool_step_time(name).seconds(4, 12, outlook.context)
+                assert all(0 < inverse <= 1.0001 for inverse in taus), (way, last)
+                assert 0 < seconds * outlook.output_tokens < 1e9, (way, last)
+            beliefs.observe(on_ngram(COPIED, 20, decode_s=0.3, prompt_tokens=9), 100.0)

@@ -76,4 +76,6 @@ def test_a_conversation_that_begins_with_a_long_paste_has_a_short_key() -> None:
 
 
 def test_without_any_user_turn_the_key_is_empty() -> None:
-    assert key_of({"role": "system", "content": "Be brief."}) == ""
+    body = {"model": "m", "messages": [{"role": "system", "content": "Be brief."}]}
+    view = view_of(Endpoint.CHAT_COMPLETIONS, body)
+    assert caller_of(view, body, {}, key_name="team", model="m").conversation == ""

@@ -96,7 +96,7 @@ def test_what_is_missing_is_unknown(text: str) -> None:
     assert worker_load(text) == WorkerLoad(running=None, waiting=None, kv_cache_usage=None)
 
 
-@pytest.mark.parametrize("value", ["NaN", "nan", "+Inf", "-Inf", "Infinity"])
+@pytest.mark.parametrize("value", ["NaN", "nan", "+Inf", "-Inf", "Infinity", "-1", "1.7e308"])
 def test_what_is_no_number_is_unknown(value: str) -> None:
     text = f"vllm:num_requests_running {value}\nvllm:num_requests_waiting 2\n"
     assert worker_load(text) == WorkerLoad(running=None, waiting=2, kv_cache_usage=None)

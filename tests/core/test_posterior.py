@@ -111,3 +111,19 @@ def test_a_request_that_copied_is_best_explained_by_a_band_that_copies():
     ]
     assert max(range(7), key=likelihoods[0].__getitem__) == 6
     assert max(range(7), key=likelihoods[1].__getitem__) == 0
+
+
+@pytest.mark.parametrize("num_passes", [43, 131, 131_071])
+@pytest.mark.parametrize(
+    "levels", [(1.0, 0.31, 0.17, 0.0), (1.0, 1 / 3, 0.1, 0.0), (1.0, 1.0, 0.7, 0.2)]
+)
+def test_parts_of_passes_leave_nothing_below_zero_and_are_taken_up_again(num_passes, levels):
+    posterior = SurvivalPosterior((0.5, 0.4, 0.3))
+    accepted = [num_passes * (a - b) for a, b in zip(levels, (*levels[1:], 0.0), strict=True)]
+    for turn in range(40):
+        posterior.observe(accepted, num_passes, float(turn), half_life_s=100.0, weight=0.37)
+    kept = posterior.state()
+    assert all(
+        0.0 <= held <= tried for tried, held in zip(kept["tried"], kept["held"], strict=True)
+    )
+    SurvivalPosterior((0.5, 0.4, 0.3)).restore(**kept)

@@ -51,6 +51,27 @@ def test_it_finds_terms_that_the_shape_has_wrong():
     assert fit.residual == pytest.approx(0.1, abs=0.03)
 
 
+@pytest.mark.parametrize("before", [1, 5, 100])
+@pytest.mark.parametrize("seconds", [1e-4, 1e-6, 1e-18])
+def test_an_answer_that_came_all_at_once_is_soon_forgotten(before, seconds):
+    fit = fed(before)
+    fit.observe(10.0, 40.0, 800.0, seconds)
+    rng = random.Random(2)
+    for _ in range(150):
+        running = rng.randint(1, 40)
+        fit.observe(running, running * 4, 800.0, TRUE.seconds(running, running * 4, 800.0))
+    assert fit.step_time().seconds(10, 40, 800) == pytest.approx(TRUE.seconds(10, 40, 800), rel=0.3)
+
+
+def test_a_device_much_faster_than_the_shape_is_found_all_the_same():
+    fit = StepTimeFit(SHAPE)
+    for _ in range(12):
+        fit.observe(1.0, 4.0, 500.0, SHAPE.seconds(1.0, 4.0, 500.0) / 100)
+    assert fit.step_time().seconds(1.0, 4.0, 500.0) == pytest.approx(
+        SHAPE.seconds(1.0, 4.0, 500.0) / 100, rel=0.1
+    )
+
+
 def test_a_few_absurd_times_do_not_carry_it_away():
     fit = fed(100)
     for _ in range(5):

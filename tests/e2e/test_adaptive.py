@@ -312,3 +312,21 @@ async def test_of_several_choices_nothing_is_learned():
         learner = g.running.gateway.learner
         learner.take_in()
     assert learner.beliefs["m"].num_observed == 1
+
+
+async def test_requests_of_no_conversation_do_not_follow_one_another():
+    """Prompts of token ids have no text, and so nothing that makes two of them one conversation."""
+    answer = response(b'{"choices": [{"index": 0, "text": "hello"}]}')
+    workers = [ScriptedWorker([0.3, answer]) for _ in range(3)]
+    async with contextlib.AsyncExitStack() as stack:
+        for worker in workers:
+            await stack.enter_async_context(worker.running())
+        g = await stack.enter_async_context(
+            gateway(pool("p", *(w.url for w in workers)), **ADAPTIVE)
+        )
+        asked = [
+            g.http.post("/v1/completions", json={"model": "m", "prompt": [at, 2, 3]})
+            for at in range(12)
+        ]
+        await asyncio.gather(*asked)
+    assert [len(worker.seen) for worker in workers] == [4, 4, 4]

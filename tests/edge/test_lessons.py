@@ -83,3 +83,23 @@ def test_a_whole_answer_tells_times_only_if_it_is_long():
     long = record(first_event_s=None, num_output_tokens=WHOLE_TOKENS)
     assert decode_s(short) is None
     assert decode_s(long) == pytest.approx(2.9)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        SpeculationReport(
+            num_spec_steps=42, num_draft_tokens=210, num_accepted_draft_tokens=0, histogram=(42,)
+        ),
+        SpeculationReport(
+            num_spec_steps=40,
+            num_draft_tokens=200,
+            num_accepted_draft_tokens=80,
+            histogram=(0, 20, 0, 20),
+        ),
+    ],
+)
+def test_a_report_that_does_not_fit_the_answer_is_not_believed(report):
+    outcome = outcome_of(lesson(record(report=report)), lambda pool: 1.0)
+    assert outcome is not None
+    assert (outcome.accepted, outcome.drafted_tokens, outcome.num_passes) == (None, None, None)

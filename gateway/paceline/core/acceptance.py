@@ -17,6 +17,8 @@ from paceline.core.fields import mapping
 
 MAX_HISTOGRAM = 257
 """One more than any draft is long."""
+MAX_STEPS = 2**24
+"""Passes that one answer can have taken; more is a miscount."""
 
 
 class SpeculationReport(Struct, frozen=True, kw_only=True):
@@ -42,7 +44,7 @@ class SpeculationReport(Struct, frozen=True, kw_only=True):
         accepted = _count(report.get("num_accepted_draft_tokens"))
         if steps is None or drafted is None or accepted is None:
             return None
-        if accepted > drafted or (drafted > 0 and steps == 0):
+        if not accepted <= drafted <= steps * (MAX_HISTOGRAM - 1) or steps > MAX_STEPS:
             return None
         return cls(
             num_spec_steps=steps,

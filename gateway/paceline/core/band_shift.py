@@ -29,6 +29,8 @@ AS_BELIEVED_SHARE = 0.125
 remembered: a Dirichlet prior whose mean is what was believed."""
 MAX_CORRECTED = 1024
 """Beliefs whose correction is kept until something is learned."""
+MAX_CORRECTED_OF_MANY = 16
+"""The same of one template or conversation, of which there are thousands."""
 MAX_GROUPS = 4096
 """Templates, and conversations, that are remembered, the latest ones."""
 
@@ -36,10 +38,13 @@ MAX_GROUPS = 4096
 class BandShift:
     """Of one group of requests."""
 
-    __slots__ = ("_believed", "_corrected", "_found", "_memory", "_prior", "factors")
+    __slots__ = (
+        "_believed", "_corrected", "_found", "_max_corrected", "_memory", "_prior", "factors",
+    )  # fmt: skip
 
-    def __init__(self, memory_requests: float) -> None:
+    def __init__(self, memory_requests: float, *, max_corrected: int = MAX_CORRECTED) -> None:
         self._memory = memory_requests
+        self._max_corrected = max_corrected
         self._prior = AS_BELIEVED_SHARE * memory_requests
         self._believed = [0.0] * NUM_BANDS
         self._corrected: dict[Shares, Shares] = {}  # until it learns
@@ -58,7 +63,7 @@ class BandShift:
     def corrected(self, shares: Shares) -> Shares:
         known = self._corrected.get(shares)
         if known is None:
-            if len(self._corrected) >= MAX_CORRECTED:
+            if len(self._corrected) >= self._max_corrected:
                 self._corrected.clear()
             known = self._corrected[shares] = normalised(map(mul, shares, self.factors))
         return known
@@ -103,17 +108,15 @@ class Shifts:
         """Learns, and gives back what was believed as put right by what was known before."""
         if not key:
             return believed
-        shift = self._of.pop(key, None) or BandShift(self._memory)
+        shift = self._of.pop(key, None) or BandShift(
+            self._memory, max_corrected=MAX_CORRECTED_OF_MANY
+        )
         self._of[key] = shift  # the latest comes last
         corrected = shift.corrected(believed)
         shift.observe(believed, found)
         if len(self._of) > MAX_GROUPS:
             self._of.popitem(last=False)
         return corrected
-
-
-def _faded(counts: Sequence[float], keep: float, shares: Shares) -> list[float]:
-    return [keep * count + share for count, share in zip(counts, shares, strict=True)]
 
 
 def normalised(weights: Iterable[float]) -> Shares:

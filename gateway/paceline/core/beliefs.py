@@ -63,6 +63,9 @@ TYPICAL_WEIGHT = 1.0 / 64.0
 """Of one request in that."""
 CHARS_PER_TOKEN = 4.0
 """Of English text in common vocabularies (OpenAI's rule of thumb); learned for the traffic here."""
+MOST_TOKENS = float(2**24)
+MOST_CHARS_PER_TOKEN = float(2**32)
+"""Bounds of what a state kept may hold: those of the requests that are learned from."""
 
 
 class Outlook(Struct, frozen=True, kw_only=True):
@@ -347,11 +350,15 @@ class Beliefs:
                 believed.restore(state["pools"][name])
         for workload in Workload:
             self._shifts[workload].restore(**state["shifts"][workload.value])
-            self._output[workload] = Mean(**state["output"][workload.value])
-            self._typical[workload] = normalised(state["typical"][workload.value])
+            self._output[workload] = Mean.of(
+                state["output"][workload.value], least=1.0, most=MOST_TOKENS
+            )
+            self._typical[workload] = _shares(state["typical"][workload.value])
         self._step_times.clear()
-        self._prompt = Mean(**state["prompt"])
-        self._chars_per_token = Mean(**state["chars_per_token"])
+        self._prompt = Mean.of(state["prompt"], least=1.0, most=MOST_TOKENS)
+        self._chars_per_token = Mean.of(
+            state["chars_per_token"], least=1.0 / MOST_TOKENS, most=MOST_CHARS_PER_TOKEN
+        )
 
     # -- within ----------------------------------------------------------------------------------
 
@@ -377,6 +384,14 @@ class Beliefs:
         return known[len(known) // 2] if known else None
 
 
+def _shares(kept: Sequence[float]) -> Shares:
+    """Raises ValueError for what are no probabilities of the bands."""
+    if len(kept) != NUM_BANDS or not all(0.0 <= share <= 1.0 for share in kept) or not sum(kept):
+        raise ValueError(f"not the probabilities of {NUM_BANDS} bands")
+    return normalised(kept)
+
+
 def conversation_key(caller: Caller) -> int:
-    """What a conversation is remembered by: Python's own hash, which differs between processes."""
+    """What a conversation is remembered by: Python's own hash, which differs between processes. 0,
+    which is that of nothing, is no conversation."""
     return hash(caller.conversation)

@@ -42,7 +42,7 @@ def caller_of(
         headers=headers,
         workload=_choice(Workload, headers, "x-paceline-workload"),
         priority=_choice(Priority, headers, "x-paceline-priority") or Priority.INTERACTIVE,
-        conversation=f"{key_name or ''}\0{model}\0{conversation}",
+        conversation=f"{key_name or ''}\0{model}\0{conversation}" if conversation else "",
         template=_template(view, body, key_name, model) if with_template else 0,
     )
 
@@ -61,6 +61,7 @@ def _conversation(view: RequestView, body: Mapping[str, Any], headers: Mapping[s
     """What stays the same through a conversation and differs between two.
 
     A session header, `prompt_cache_key`, else the first user turn (its first 1,024 characters).
+    Empty where none of these says anything, as of token ids: such requests have nothing in common.
     """
     for name in SESSION_HEADERS:
         if headers.get(name):

@@ -1,8 +1,8 @@
 """Prometheus text → what we read of a vLLM worker, by one table of metric names.
 
-Lines that cannot be read are skipped and the rest kept; NaN, infinite and missing values are
-unknown, never zero. A data-parallel worker has one series per engine: counts are added up, ratios
-averaged, and where one engine is unknown, so is the whole. Names: vLLM
+Lines that cannot be read are skipped and the rest kept; NaN, infinite, negative, absurd and missing
+values are unknown, never zero. A data-parallel worker has one series per engine: counts are added
+up, ratios averaged, and where one engine is unknown, so is the whole. Names: vLLM
 `vllm/v1/metrics/loggers.py`, older names beside the present ones.
 """
 
@@ -21,6 +21,8 @@ KV_CACHE_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
 SPECULATION = "vllm:spec_decode_"
 ACCEPTED_PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 
+MAX_VALUE = 1e6
+"""No engine has more requests than this; what says so has miscounted."""
 MAX_LINE_CHARS = 8192
 """A longer line is none of vLLM's."""
 
@@ -117,7 +119,7 @@ def _values(text: str, names: Sequence[str]) -> list[float]:
     """The engines' values under the first name by which all that report are known."""
     for name in names:
         values = [sample.value for sample in _named(text, name)]
-        if values and all(map(math.isfinite, values)):
+        if values and all(0.0 <= value <= MAX_VALUE for value in values):
             return values
     return []
 

@@ -53,8 +53,17 @@ class Mean:
         self.value += (value - self.value) / self.count
 
     def state(self) -> dict[str, float]:
-        """As plain JSON values, for the constructor."""
+        """As plain JSON values."""
         return {"value": self.value, "count": self.count}
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any], *, least: float, most: float) -> Mean:
+        """From `state`. Raises ValueError, KeyError, TypeError for what is no mean of values from
+        `least` to `most`."""
+        value, count = float(state["value"]), float(state["count"])
+        if not (least <= value <= most and 0.0 <= count <= MEAN_MEMORY):
+            raise ValueError(f"not a mean within {least:g} and {most:g}: {value=} {count=}")
+        return cls(value, count)
 
 
 @dataclass(slots=True)
@@ -161,6 +170,6 @@ class PoolBelief:
             for band, cell in enumerate(state["cells"][workload.value]):
                 self.cells[workload, band].restore(**cell)
         self.fit.restore(**state["fit"])
-        self.fill = Mean(**state["fill"])
+        self.fill = Mean.of(state["fill"], least=0.0, most=1.0)
         self._inverse_taus.clear()
         self._drafting.clear()

@@ -25,6 +25,9 @@ requests (math, summaries) to know tokens per pass within 3 %, or some 2,500 pas
 beyond a few dozen passes a request tells of itself and not of its kind."""
 MAX_PASSES = 64 * PASSES_PER_REQUEST
 
+ROUNDING = 1e-6
+"""By which counts kept by an earlier version may be off."""
+
 
 class SurvivalPosterior:
     """One cell's belief. `prior` are survivals; evidence is added request by request."""
@@ -62,7 +65,7 @@ class SurvivalPosterior:
         reached = num_passes
         holding = drafted
         for position in range(min(len(accepted) - 1, len(self._prior))):
-            holding -= accepted[position]
+            holding = max(0.0, holding - accepted[position])  # parts of passes do not add up to 0
             self._tried[position] += scale * reached
             self._held[position] += scale * holding
             reached = holding
@@ -91,11 +94,12 @@ class SurvivalPosterior:
         Raises ValueError for counts that no passes can have.
         """
         pairs = list(zip(tried, held, strict=True))[: len(self._prior)]
-        if not all(0.0 <= h <= t <= 2 * MAX_PASSES for t, h in pairs):
+        if not all(-ROUNDING <= h <= t + ROUNDING and t <= 2 * MAX_PASSES for t, h in pairs):
             raise ValueError("evidence must satisfy 0 <= held <= tried")
+        self._updated_s = float(updated_s)
         for position, (t, h) in enumerate(pairs):
-            self._tried[position], self._held[position] = float(t), float(h)
-        self._updated_s = updated_s
+            self._tried[position] = max(0.0, float(t))
+            self._held[position] = min(max(0.0, float(h)), self._tried[position])
 
     def _age(self, now_s: float, half_life_s: float) -> None:
         keep = 0.5 ** (max(0.0, now_s - self._updated_s) / half_life_s)

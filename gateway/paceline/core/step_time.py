@@ -8,7 +8,9 @@ it ran, beside the load it ran in. They are solved by least squares on relative 
 device like an H100 takes for an 8B model as the prior shape: terms that the load so far cannot tell
 apart keep that shape's proportions, whatever the device's speed.
 
-Robust: an equation that is off by more than `HUBER` standard errors counts less. Old ones fade. It
+Robust: an equation that is off by more than `HUBER` standard errors counts less, and none says that
+passes are more than `MOST_FASTER` times as fast as was believed: errors are relative, so an answer
+that came all at once, as through a proxy that buffers, would outweigh thousands. Old ones fade. It
 says how far off it is (`residual`) and which loads it has seen (`known_to`), since a straight line
 is easily continued to where nobody has been.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite, nan
 
 from paceline.core.cost import PassCosts
 
@@ -26,6 +29,7 @@ PRIOR_STRENGTH = 0.25
 """Of the prior shape, in equations' worth of evidence on each term."""
 HUBER = 1.5
 """Source: Huber, "Robust Estimation of a Location Parameter", 1964; 1.345 is usual for his 95 %."""
+MOST_FASTER = 4.0
 MIN_RESIDUAL = 0.02
 """No fit is believed to be better than this: a worker's clock of passes is not ours."""
 BEYOND = 1.5
@@ -106,12 +110,15 @@ class StepTimeFit:
 
     def observe(self, running: float, scheduled: float, context: float, seconds: float) -> None:
         """A request saw passes of `seconds` on average, at this load. Raises ValueError unless
-        all are positive."""
-        if min(running, scheduled, seconds) <= 0 or context < 0:
+        all are positive and finite."""
+        positive = min(running, scheduled, seconds) > 0 and context >= 0
+        if not positive or not isfinite(running + scheduled + context + seconds):
             raise ValueError(f"not a pass: {running=} {scheduled=} {context=} {seconds=}")
+        expected_s = self.step_time().seconds(running, scheduled, context)
+        seconds = max(seconds, expected_s / MOST_FASTER)
         terms = self._split(running, scheduled, context)
         row = [term / seconds for term in terms]
-        error = self.step_time().seconds(running, scheduled, context) / seconds - 1.0
+        error = expected_s / seconds - 1.0
         spread = max(MIN_RESIDUAL, self.residual or 0.0)
         weight = 1.0 if self._weight < 8 else min(1.0, HUBER * spread / max(abs(error), 1e-9))
         keep = 1.0 - 1.0 / MEMORY
@@ -154,10 +161,18 @@ class StepTimeFit:
             raise ValueError("a fit has three terms")
         if not bounded or min(map(min, products)) < 0 or min(sums) < 0:
             raise ValueError("a fit's sums are not negative")
+        if weight == 0.0 < max(max(map(max, products)), max(sums)):
+            raise ValueError("a fit has no sums without observations")
         self._products = [list(map(float, row)) for row in products]
         self._sums = list(map(float, sums))
         self._weight, self._square_error = float(weight), float(square_error)
         self._greatest, self._terms = float(greatest), None
+        try:
+            found = self._solve()
+        except (ZeroDivisionError, OverflowError):
+            found = StepTime(fixed_s=nan, token_s=nan, kv_token_s=nan)
+        if not isfinite(found.fixed_s + found.token_s + found.kv_token_s):
+            raise ValueError("a fit's sums have no solution")
 
     def _split(self, running: float, scheduled: float, context: float) -> tuple[float, ...]:
         shape = self._shape

@@ -219,7 +219,7 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     `headers` are lower-case names to values; `conversation` identifies the conversation for
     stable shares (a session header, prompt_cache_key, else the first user turn), already
-    scoped by key and model.
+    scoped by key and model; empty where nothing does.
     """
 
     key_name: str | None = None

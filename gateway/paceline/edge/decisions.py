@@ -6,6 +6,7 @@ slow disk costs lines, which are counted, and never a request.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -99,14 +100,15 @@ class Decisions:
             self._thread.join(timeout=5.0)
 
     def _write(self) -> None:
-        with self._file:
-            for batch in self._batches():
-                try:
-                    self._file.write(b"".join(batch))
-                    self._file.flush()
-                except OSError as error:
-                    self.num_dropped += len(batch)
-                    log.warning("decisions cannot be written: %s", error)
+        for batch in self._batches():
+            try:
+                self._file.write(b"".join(batch))
+                self._file.flush()
+            except OSError as error:
+                self.num_dropped += len(batch)
+                log.warning("decisions cannot be written: %s", error)
+        with contextlib.suppress(OSError):  # lines that found no room are counted already
+            self._file.close()
 
     def _batches(self) -> Iterator[list[bytes]]:
         """Lines as they come, those together that have come by then."""

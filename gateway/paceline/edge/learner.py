@@ -63,6 +63,7 @@ class Learner:
         self._rng = rng
         self._store = None if settings.state is None else Store(settings.state)
         self._learned_since_save = False
+        self._saving: asyncio.Future[None] | None = None
         self.beliefs = {
             model.name: Beliefs(
                 pools={pool.name: pool.settings.speculation for pool in model.pools},
@@ -100,10 +101,11 @@ class Learner:
         """A request is about to be sent to the worker decided on, which drafts `told_k` tokens for
         it; None is as many as it always does."""
         conversation = conversation_key(caller)
-        self._places[conversation] = Place(decision.pool, decision.worker)
-        self._places.move_to_end(conversation)
-        if len(self._places) > MAX_PLACES:
-            self._places.popitem(last=False)
+        if conversation:
+            self._places[conversation] = Place(decision.pool, decision.worker)
+            self._places.move_to_end(conversation)
+            if len(self._places) > MAX_PLACES:
+                self._places.popitem(last=False)
         limit = self._limits[decision.model, decision.pool]
         return Lesson(
             decision,
@@ -147,18 +149,29 @@ class Learner:
     async def save(self) -> None:
         """Keeps what was learned, if it is to be kept and is new. A disk that fails is told of in
         the log, and tried again."""
-        if self._store is None or not self._learned_since_save:
+        if self._store is None:
             return
+        if self._saving is not None:  # cancelled or not, its thread goes on to its end
+            await asyncio.wait([self._saving])
+        if self._learned_since_save:
+            self._learned_since_save = False  # what is learned from here on is for the next time
+            self._saving = asyncio.ensure_future(self._save(self._store))
+            await asyncio.shield(self._saving)
+
+    async def _save(self, store: Store) -> None:
         states = {name: beliefs.state() for name, beliefs in self.beliefs.items()}
         try:
-            await asyncio.to_thread(self._store.save, states)
-            self._learned_since_save = False
+            await asyncio.to_thread(store.save, states)
         except sqlite3.Error as error:
-            log.warning("%s cannot be written: %s", self._store.path, error)
+            self._learned_since_save = True
+            log.warning("%s cannot be written: %s", store.path, error)
 
     async def close(self) -> None:
         """Takes in what ended last and keeps it."""
-        self.take_in()
+        try:
+            self.take_in()
+        except Exception:  # what was learned before is kept all the same
+            log.exception("learning failed")
         await self.save()
         if self._store is not None:
             self._store.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from paceline.core.acceptance import SpeculationReport
 from paceline.core.beliefs import Outcome
 from paceline.core.priors import band_shares
 from paceline.core.replayable import Replayed
@@ -54,7 +55,7 @@ def outcome_of(
     if written is None or not 0 < written <= MAX_TOKENS:
         return None
     read = record.said.num_prompt_tokens
-    report, k = record.said.report, lesson.k
+    report, k = _believed(record.said.report, written, lesson.limit), lesson.k
     accepted = report.histogram[: k + 1] if report is not None and report.histogram else None
     lasted_s = ended.at_s - began.at_s
     running, slots = 1.0, float(k)
@@ -83,6 +84,16 @@ def outcome_of(
         copy_ratio=None if replayed is None else replayed.copy_ratio,
         loops=replayed is not None and replayed.loops,
     )
+
+
+def _believed(
+    report: SpeculationReport | None, num_tokens: int, limit: int
+) -> SpeculationReport | None:
+    """What was accepted, unless an answer of so many tokens cannot have taken those passes: each
+    yields one token at least, and only the last may accept more than there was room for."""
+    if report is None or report.num_spec_steps > num_tokens:
+        return None
+    return report if report.num_accepted_draft_tokens <= num_tokens + limit else None
 
 
 def decode_s(record: RequestRecord) -> float | None:

@@ -57,7 +57,7 @@ class Worker:
         self.upstream_names: set[str] = set()  # what our models are called there
         self.card: Mapping[str, Any] | None = None  # its own entry for one of them
         self._load = WorkerLoad()
-        self._load_at_s = float("-inf")
+        self._load_until_s = float("-inf")
         self._snapshot: WorkerSnapshot | None = None  # as long as it is true
         self.snapshot_until_s = 0.0
         self.pools: list[Pool] = []  # that it is a worker of
@@ -106,6 +106,7 @@ class Worker:
         self.has_answered = True
         if status in BACK_PRESSURE:
             self._health.request_said_nothing()
+            self._changed()
         elif status >= 500:
             self.failed(f"it answered {status}")
         elif not self._health.is_well and self.standing is not Standing.UP:
@@ -148,7 +149,7 @@ class Worker:
             log.warning("worker %s: %s", self.url, why)
 
     def report(self, load: WorkerLoad) -> None:
-        self._load, self._load_at_s = load, self._now_s()
+        self._load, self._load_until_s = load, self._now_s() + LOAD_FRESH_S
         if load.running is not None:  # unknown is not zero: what was seen last stands
             there = load.running + (load.waiting or 0.0)
             self._elsewhere = max(0.0, there - self.in_flight)
@@ -166,7 +167,7 @@ class Worker:
 
     def load(self, now_s: float) -> WorkerLoad:
         """What it last said of itself, or unknown if that was too long ago."""
-        return self._load if now_s - self._load_at_s < LOAD_FRESH_S else WorkerLoad()
+        return self._load if now_s < self._load_until_s else WorkerLoad()
 
     def snapshot(self, now_s: float) -> WorkerSnapshot:
         """Made anew only when something has changed: a decision asks for it of every worker."""
@@ -184,9 +185,9 @@ class Worker:
                 elsewhere=self._elsewhere,
                 per_request_k=self.per_request_k,
             )
-            stale_s = self._load_at_s + LOAD_FRESH_S
+            is_fresh = now_s < self._load_until_s
             self.snapshot_until_s = min(
-                self._health.steady_until_s(now_s), stale_s if stale_s > now_s else float("inf")
+                self._health.steady_until_s(now_s), self._load_until_s if is_fresh else float("inf")
             )
         return self._snapshot
 
