@@ -101,7 +101,7 @@ def test_static_mode_has_rules_and_no_costs(run, capsys) -> None:
 @pytest.mark.parametrize(
     ("body", "more", "says"),
     [
-        ("{", (), "cannot be read as JSON"),
+        ("{", (), "body.json: is not JSON"),
         ("[]", (), "must be a JSON object"),
         ({"model": "x"}, (), "no model 'x'"),
         (BODY, ("--header", "x-paceline-workload: poetry"), "may be code, chat, edit"),
@@ -112,6 +112,29 @@ def test_what_cannot_be_explained_says_why(run, capsys, body, more, says) -> Non
     assert run(body, *more) == 1
 
     assert says in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path, capsys) -> None:
+    assert main(["explain", str(tmp_path / "nowhere.json")]) == 1
+
+    assert "nowhere.json: cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+def test_an_unknown_endpoint_lists_those_there_are(run, capsys) -> None:
+    with pytest.raises(SystemExit):
+        run(BODY, "--endpoint", "chat")
+
+    assert "choose from" in (said := capsys.readouterr().err)
+    assert "chat_completions" in said
+
+
+def test_a_preference_that_was_outweighed_is_told(run, capsys) -> None:
+    assert run(BODY, "--header", "x-paceline-workload: edit", config=DEAR) == 0
+
+    assert "although rule wish prefers plain" in " ".join(capsys.readouterr().out.split())
+
+
+DEAR = CONFIG.replace("prefer: ngram", "prefer: plain")
 
 
 def test_no_gateway_to_ask_is_said(tmp_path: Path, capsys) -> None:

@@ -266,3 +266,8 @@ _JARGON = re.compile("pydantic|Input should|validator|is not valid$|\n")
 
 def _line(problem: str) -> int:
     return int(problem.split(":")[1])
+
+
+def test_a_scenario_of_the_simulator_is_told_by_its_keys():
+    with pytest.raises(ConfigurationError, match="paceline sim"):
+        parse("shares: {code: 1}\nlabel_pools: {code: plain}\n", {})

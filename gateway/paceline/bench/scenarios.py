@@ -115,6 +115,10 @@ def load(path: str | Path) -> Scenario:
         given = FOLDER / f"{given.stem}.yaml"
     try:
         text = given.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        known = names()
+        near = did_you_mean(str(path), known) or f"; known: {', '.join(known)}"
+        raise ConfigurationError(f"{path}: there is no such scenario{near}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read: {error}") from error
     return parse(text, name=str(given))

@@ -53,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )  # fmt: skip
     parser.add_argument("body", metavar="BODY.json", help="a request's body; - is standard input")
     parser.add_argument(
-        "--endpoint", type=Endpoint, choices=list(Endpoint), default=Endpoint.CHAT_COMPLETIONS,
+        "--endpoint", choices=[*map(str, Endpoint)], default=str(Endpoint.CHAT_COMPLETIONS),
         metavar="NAME", help=f"whose body it is, if not chat_completions: {_OTHERS}",
     )  # fmt: skip
     parser.add_argument(
@@ -74,12 +74,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Prints the explanation; 1 if there is none, with the reason. Raises ConfigurationError."""
     body, headers = _read(args.body), dict(map(_header, args.header))
+    endpoint = Endpoint(args.endpoint)
     try:
         if args.config is not None:
             settings = load(args.config, os.environ)
-            said = explain_whole(decision_when_idle(settings, args.endpoint, body, headers))
+            said = explain_whole(decision_when_idle(settings, endpoint, body, headers))
         else:
-            said = _asked(args.admin, args.endpoint, body, headers, args.admin_key)
+            said = _asked(args.admin, endpoint, body, headers, args.admin_key)
     except (PacelineError, httpx.HTTPError) as error:
         if isinstance(error, ConfigurationError):
             raise
@@ -134,8 +135,10 @@ def _read(path: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         body = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: cannot be read as JSON: {error}") from error
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise ConfigurationError(f"{path}: must be a JSON object, as the endpoint takes it")
     return body
@@ -165,6 +168,11 @@ def _asked(
             f"no gateway answers at {admin}; start one, name its admin plane with --admin, or give "
             "its --config"
         ) from None
+    if answer.status_code == 404:
+        raise PacelineError(
+            f"{admin} has no /admin/explain; is it the data plane? The admin plane is at {ADMIN}, "
+            "unless the configuration says otherwise"
+        )
     if answer.status_code != 200:
         raise PacelineError(f"{admin} refused with {answer.status_code}: {_refusal(answer)}")
     said: dict[str, Any] = answer.json()

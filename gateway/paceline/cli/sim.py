@@ -127,8 +127,8 @@ def _legend(scenario: Scenario) -> str:
 def _known(wanted: Sequence[str]) -> list[str]:
     for name in wanted:
         if name not in POLICIES:
-            text = f'--policy: unknown policy "{name}"{did_you_mean(name, POLICIES)}'
-            raise ConfigurationError(text)
+            near = did_you_mean(name, POLICIES) or f"; known: {', '.join(POLICIES)}"
+            raise ConfigurationError(f'--policy: unknown policy "{name}"{near}')
     return list(wanted)
 
 

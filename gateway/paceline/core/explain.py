@@ -86,10 +86,14 @@ def why(decision: Decision) -> str:
     if other is None:
         return f"{sentence}; there is no other pool to compare with"
     compared = f"{chosen.cost_s:.3g} s against {other.cost_s:.3g} s at {other.pool}"
-    return (
+    said = (
         f"{sentence}; {compared} ({chosen.tokens_per_pass:.2f} and {other.tokens_per_pass:.2f} "
         f"tokens a pass, {chosen.running:.0f} and {other.running:.0f} running)"
     )
+    for terms in choice.weighed:
+        if terms.preference < 1.0 and terms.pool != chosen.pool:
+            said += f", although rule {decision.rule} prefers {terms.pool}"
+    return said
 
 
 _SENTENCES = {

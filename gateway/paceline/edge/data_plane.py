@@ -8,6 +8,7 @@ the connections on either side.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -127,8 +128,9 @@ class DataPlane:
             return route
         if path.startswith("/v1/models/"):
             return self._one_model, GET
-        meant = f"/v1{path}" if f"/v1{path}" in self._routes else path.removeprefix("/v1")
-        hint = f"; did you mean {meant}?" if meant in self._routes else ""
+        near = difflib.get_close_matches(path[:128], self._routes, n=1, cutoff=0.9)
+        known = [each for each in (f"/v1{path}", path.removeprefix("/v1")) if each in self._routes]
+        hint = f"; did you mean {(known or near)[0]}?" if known or near else ""
         raise NotFound(f"there is no {path[:128]}{hint}")
 
     def _options(self, request: Request) -> None:

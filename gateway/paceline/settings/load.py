@@ -19,6 +19,9 @@ from paceline.settings.translate import validate
 from paceline.settings.values import Settings
 from paceline.settings.variables import expand
 
+SCENARIO_KEYS = {"shares", "label_pools"}
+"""What tells a scenario of the simulator from a configuration."""
+
 
 def load(path: str | Path, environ: Mapping[str, str]) -> Settings:
     """The settings in the file at `path`.
@@ -45,6 +48,8 @@ def parse(
         raise ConfigurationError(f"{name}:1: larger than {MAX_BYTES // 1024} KiB")
     problems = Problems(file=name)
     data = expand(read(text, problems), environ, problems)
+    if isinstance(data, dict) and data.keys() >= SCENARIO_KEYS:
+        raise ConfigurationError(f"{name}: describes a simulation: run it with `paceline sim`")
     sections = validate(data, problems)
     check(data, problems)
     problems.raise_if_any()

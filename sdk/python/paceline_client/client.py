@@ -326,7 +326,9 @@ def _connecting() -> Iterator[None]:
     try:
         yield
     except httpx.HTTPError as error:
-        raise ConnectError(f"no answer: {error or type(error).__name__}") from error
+        where = error.request.url.netloc.decode()
+        why = str(error) or type(error).__name__
+        raise ConnectError(f"no answer from {where}: {why}") from error
 
 
 @contextlib.contextmanager
