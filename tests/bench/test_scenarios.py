@@ -60,5 +60,5 @@ def test_what_cannot_be_simulated_is_refused(old: str, new: str, said: str) -> N
 
 
 def test_a_file_that_is_not_there_is_said_to_be_so() -> None:
-    with pytest.raises(ConfigurationError, match="cannot be read"):
+    with pytest.raises(ConfigurationError, match="there is no such scenario; known: "):
         load("no-such-scenario")
