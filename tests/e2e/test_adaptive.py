@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness import NGRAM, Served, eventually, gateway, pool
+from paceline.__main__ import main
 from paceline.core.sampling import LIKELY_EVERY_S
 from paceline.core.types import Speculation, Workload
 from paceline.errors import ConfigurationError
@@ -107,6 +108,22 @@ async def test_what_explain_refuses(body, headers, status, says):
         headers = {"content-type": "application/json", **headers}
         answer = await g.http.post(f"{g.admin_url}/admin/explain", content=body, headers=headers)
     assert (answer.status_code, says in answer.text) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("plane", "model", "says", "hints"),
+    [("url", "m", "there is no /admin/explain", True), ("admin_url", "x", "no model 'x'", False)],
+)
+async def test_the_command_tells_a_wrong_plane_from_a_wrong_model(
+    plane: str, model: str, says: str, hints: bool, tmp_path: Path, capsys
+):
+    (tmp_path / "body.json").write_text(json.dumps({"model": model, "messages": []}))
+    async with gateway(pool("plain", "http://127.0.0.1:1"), **ADAPTIVE) as g:
+        asked = ["explain", str(tmp_path / "body.json"), "--admin", getattr(g, plane)]
+        assert await asyncio.to_thread(main, asked) == 1
+    said = capsys.readouterr().err
+    assert says in said
+    assert ("is it the data plane?" in said) is hints
 
 
 async def test_what_requests_come_to_is_learned_and_shown():

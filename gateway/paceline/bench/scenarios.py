@@ -116,8 +116,7 @@ def load(path: str | Path) -> Scenario:
     try:
         text = given.read_text(encoding="utf-8")
     except FileNotFoundError:
-        known = names()
-        near = did_you_mean(str(path), known) or f"; known: {', '.join(known)}"
+        near = did_you_mean(str(path), names())
         raise ConfigurationError(f"{path}: there is no such scenario{near}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read: {error}") from error

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from paceline.core.explain import explain_whole
 from paceline.core.types import Endpoint
-from paceline.errors import ConfigurationError, PacelineError
+from paceline.errors import ConfigurationError, NotFound, PacelineError
 from paceline.settings import decision_when_idle, load
 
 ADMIN = "http://127.0.0.1:8081"
@@ -43,6 +43,7 @@ _ROWS = (
 """What is shown of each pool: its name for people, its key, its form, its unit in the key's."""
 
 
+_NOT_THE_ADMIN_PLANE = f"; is it the data plane? The admin plane is at {ADMIN} by default"
 _OTHERS = ", ".join(endpoint for endpoint in Endpoint if endpoint is not Endpoint.CHAT_COMPLETIONS)
 
 
@@ -168,11 +169,6 @@ def _asked(
             f"no gateway answers at {admin}; start one, name its admin plane with --admin, or give "
             "its --config"
         ) from None
-    if answer.status_code == 404:
-        raise PacelineError(
-            f"{admin} has no /admin/explain; is it the data plane? The admin plane is at {ADMIN}, "
-            "unless the configuration says otherwise"
-        )
     if answer.status_code != 200:
         raise PacelineError(f"{admin} refused with {answer.status_code}: {_refusal(answer)}")
     said: dict[str, Any] = answer.json()
@@ -181,6 +177,8 @@ def _asked(
 
 def _refusal(answer: httpx.Response) -> str:
     try:
-        return str(answer.json()["error"]["message"])
+        error = answer.json()["error"]
+        elsewhere = answer.status_code == 404 and error["code"] == NotFound.code
+        return f"{error['message']}{_NOT_THE_ADMIN_PLANE if elsewhere else ''}"
     except (ValueError, KeyError, TypeError):
         return answer.text[:500]
