@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -25,7 +26,10 @@ LINES = (
     "On Sunday the wind turned, and by Monday the snow was gone.",
 )
 ASK = "Correct the spelling in this text and return it in full:\n\n"
-ALLOWED = list(range(300, 312))
+WORDS = (" cat", " dog")
+DECOYS = "".join("".join(four) + "." for four in product(WORDS, repeat=4))
+"""After any four of the words comes a full stop: a lookup that has seen this, and nothing before
+it, drafts one."""
 FREE = (
     "Why is the sky blue? Explain it to a child.",
     "Tell me a story about a lighthouse keeper.",
@@ -105,22 +109,32 @@ def tokens_per_pass(decisions: list[dict[str, Any]]) -> float:
 
 
 async def test_a_workload_that_stops_copying_leaves_the_lookup_pool(workers):
-    """They still look like edits, but what comes back is a draw from a few tokens: the lookup finds
-    a draft in nearly every pass, which costs, and hardly any of it holds."""
+    """They still look like edits, but what may be answered is two words, after which the lookup
+    drafts a full stop: every pass has a draft, which costs, and none holds. Not sampled: whether
+    drafts hold in a sampled answer differs on this engine from start to start."""
     async with adaptive(workers) as g:
         body = {"model": "m", "messages": [{"role": "user", "content": edit(0)}]}
         before = await explained(g, body)
+        allowed = [await token_of(g, workers.ngram.url, word) for word in WORDS]
+        vain = {"max_tokens": 64, "ignore_eos": True, "allowed_token_ids": allowed}
         where = []
-        for turn in range(60):
-            free = {
-                "temperature": 2.0, "seed": turn, "max_tokens": 64, "ignore_eos": True,
-                "allowed_token_ids": ALLOWED,
-            }  # fmt: skip
-            where.append((await asked(g, edit(turn), f"free-{turn}", **free))["pool"])
+        for turn in range(30):
+            where.append((await asked(g, edit(turn) + DECOYS, f"vain-{turn}", **vain))["pool"])
             if where[-2:] == ["plain"] * 2:
                 break
         after = await explained(g, body)
+        listed = (await g.http.get(f"{g.admin_url}/admin/decisions")).json()["decisions"]
     assert (before["pool"], where[0]) == ("ngram", "ngram")
     assert where[-2:] == ["plain"] * 2, f"it stayed: {where}"
+    assert tokens_per_pass([each for each in listed if each["accepted"]]) < 1.1
     tau = [said["terms"]["ngram"]["tokens_per_pass"] for said in (before, after)]
     assert tau[1] < 0.7 * tau[0]
+
+
+async def token_of(g: Served, worker: str, word: str) -> int:
+    answer = await g.http.post(
+        f"{worker}/tokenize",
+        json={"model": "smollm2", "prompt": word, "add_special_tokens": False},
+    )
+    (token,) = answer.json()["tokens"]
+    return int(token)
