@@ -314,10 +314,11 @@ async def test_a_worker_tells_its_model_and_its_k(workers):
 
 async def test_load_comes_from_the_workers_own_metrics(workers):
     async with both(workers) as g:
-        asking = asyncio.create_task(g.chat(CHAT, max_tokens=60, ignore_eos=True, temperature=0))
+        # Longer than several scrapes: what ends between two of them is never seen running.
+        asking = asyncio.create_task(g.chat(CHAT, max_tokens=1500, ignore_eos=True, temperature=0))
         plain = g.fleet.workers[workers.plain.url]
         await eventually(lambda: plain.load(g.fleet.now_s()).running == 1, within_s=20)
-        await asking
+        asking.cancel()
         assert plain.load(g.fleet.now_s()).kv_cache_usage is not None
         models = (await g.http.get("/v1/models")).json()["data"]
     assert models[0]["max_model_len"] == 2048
