@@ -23,7 +23,7 @@ from paceline.core.types import Endpoint, Speculation
 from paceline.edge.teacher import KEPT_BYTES, REQUEST_BYTES, Kept, Teacher, TeacherLimits
 
 NGRAM = Speculation(method="ngram", num_speculative_tokens=5)
-LIMITS = TeacherLimits(share=1.0, hang_s=10.0, pauses_s=(0.01, 0.02))
+LIMITS = TeacherLimits(share=1.0, gather_s=0.0, hang_s=10.0, pauses_s=(0.01, 0.02))
 SECRET = "the quick brown fox jumps over the lazy dog and then sleeps in the sun all day"
 
 
@@ -88,6 +88,22 @@ async def test_a_process_teaches_many_exchanges_and_its_time_is_counted():
         assert 0 < counts.child_cpu_s < 10
 
 
+async def test_exchanges_wait_for_one_another():
+    limits = TeacherLimits(share=1.0, max_queued=4, gather_s=60.0)
+    async with teaching(limits=limits) as running:
+        running.it.offer(exchange(), 1)
+        await asyncio.sleep(0.3)
+        assert running.it.counts.child_starts == 0
+        running.it.offer(exchange(), 2)
+        await eventually(lambda: len(running.taught) == 2, within_s=20)
+
+
+async def test_an_exchange_that_stays_alone_does_not_wait_for_ever():
+    async with teaching(limits=TeacherLimits(share=1.0, gather_s=0.1)) as running:
+        running.it.offer(exchange(), 1)
+        await eventually(lambda: bool(running.taught), within_s=20)
+
+
 async def test_a_killed_process_is_replaced_and_loses_no_exchange_that_waits():
     async with teaching() as running:
         running.it.offer(exchange(), 1)
@@ -109,7 +125,7 @@ def is_gone(pid: int) -> bool:
 
 async def test_a_process_that_does_not_answer_is_killed_and_its_exchange_dropped():
     sleeper = (sys.executable, "-c", "import time; time.sleep(60)")
-    limits = TeacherLimits(share=1.0, hang_s=0.2, pauses_s=(0.01, 0.02))
+    limits = TeacherLimits(share=1.0, gather_s=0.0, hang_s=0.2, pauses_s=(0.01, 0.02))
     async with teaching(limits=limits, command=sleeper) as running:
         running.it.offer(exchange(), 1)
         await eventually(lambda: running.it.counts.dropped["child"] == 1)
@@ -284,7 +300,7 @@ async def test_an_exchange_waits_until_the_share_of_the_core_is_had_again():
     now = [100.0]
     naps: list[float] = []
     async with teaching(
-        limits=TeacherLimits(share=0.5),
+        limits=TeacherLimits(share=0.5, gather_s=0.0),
         command=(sys.executable, "-c", program),
         now_s=lambda: now[0],
     ) as running:
