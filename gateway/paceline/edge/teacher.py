@@ -71,8 +71,9 @@ class Kept:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherLimits:
     """`sample` of the requests are kept, at most `max_kept` at a time; at most `max_queued` wait,
-    until half as many are there or the first has waited `gather_s`. A child that has not answered after `hang_s` hangs. The pause before a new one is the first of
-    `pauses_s` and doubles up to the second; after an exchange that went well it is the first again.
+    until half as many are there or the first has waited `gather_s`. A child that has not answered
+    after `hang_s` hangs. The pause before a new one is the first of `pauses_s` and doubles up to
+    the second; after an exchange that went well it is the first again.
     """
 
     share: float = 0.05
