@@ -89,7 +89,7 @@ async def test_a_process_teaches_many_exchanges_and_its_time_is_counted():
 
 
 async def test_exchanges_wait_for_one_another():
-    limits = TeacherLimits(share=1.0, max_queued=4, gather_s=60.0)
+    limits = TeacherLimits(share=1.0, enough=2, gather_s=60.0)
     async with teaching(limits=limits) as running:
         running.it.offer(exchange(), 1)
         await asyncio.sleep(0.3)

@@ -19,8 +19,12 @@ LIKELY = 0.2
 """Expected copy ratio from which an answer may well have copied."""
 LIKELY_EVERY_S = 0.5
 OTHERS_EVERY_S = 4.0
-"""Between two answers that are looked at. Each costs 3 ms for a sentence and 10 ms for 500 words,
-mostly in a process that was asleep: 1 to 2 % of a core, where every request should cost little."""
+"""Between two answers that are looked at."""
+TOGETHER = 8
+TOGETHER_S = 5.0
+"""They are looked at when there are so many, or the first has waited so long. For a sentence a
+process that was asleep takes 3 ms, and a tenth of one when it has just done the like: 0.1 % of a
+core, and 0.7 % if each were looked at alone."""
 
 _T = TypeVar("_T")
 

@@ -4,8 +4,7 @@ The gateway's own loop only keeps references to the bytes of an exchange and han
 The child (`teacher_child`) reads and replays them. It may use `share` of one core: it says what CPU
 time each exchange took, and gets the next no sooner than that allows. Meanwhile exchanges wait in a
 short queue, and when that is full requests are not kept at all: that is how busy gateways sample.
-They wait for one another as well: a process that was asleep takes 3 ms for what it does in a tenth
-of one when it has just done the like, and pushes the gateway's own memory out of the caches.
+They wait for one another as well (`TOGETHER`).
 
 Nothing depends on it. A child that dies is started again after a growing pause, one that does not
 answer is killed, and the exchange it had is dropped. It ends with the gateway.
@@ -29,6 +28,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from paceline.core.replayable import Replayable, Replayed, frame_of
+from paceline.core.sampling import TOGETHER, TOGETHER_S
 from paceline.edge.teacher_child import LENGTH
 
 log = logging.getLogger(__name__)
@@ -71,22 +71,23 @@ class Kept:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherLimits:
     """`sample` of the requests are kept, at most `max_kept` at a time; at most `max_queued` wait,
-    until half as many are there or the first has waited `gather_s`. A child that has not answered
-    after `hang_s` hangs. The pause before a new one is the first of `pauses_s` and doubles up to
-    the second; after an exchange that went well it is the first again.
+    until `enough` are there or the first has waited `gather_s`. A child that has not answered after
+    `hang_s` hangs. The pause before a new one is the first of `pauses_s` and doubles up to the
+    second; after an exchange that went well it is the first again.
     """
 
     share: float = 0.05
     sample: float = 1.0
     max_kept: int = 64
-    max_queued: int = 16
-    gather_s: float = 5.0
+    max_queued: int = 2 * TOGETHER
+    enough: int = TOGETHER
+    gather_s: float = TOGETHER_S
     hang_s: float = 60.0
     pauses_s: tuple[float, float] = (5.0, 300.0)
 
     def __post_init__(self) -> None:
         shares = 0 < self.share <= 1 and 0 <= self.sample <= 1
-        if not shares or min(self.max_kept, self.max_queued) < 1 or self.hang_s <= 0:
+        if not shares or min(self.max_kept, self.max_queued, self.enough) < 1 or self.hang_s <= 0:
             raise ValueError(f"not limits of a teacher: {self}")
 
 
@@ -128,7 +129,6 @@ class Teacher(Generic[Key]):
         self._kept: weakref.WeakSet[Kept] = weakref.WeakSet()
         self._queue: deque[tuple[Replayable, Key]] = deque()
         self._is_offered = asyncio.Event()
-        self._enough = (self._limits.max_queued + 1) // 2
         self._are_enough = asyncio.Event()
         self._free_s = 0.0  # when the share of the core is had again
         self._pause_s = self._limits.pauses_s[0]
@@ -155,7 +155,7 @@ class Teacher(Generic[Key]):
             return self._drop("queue")
         self._queue.append((exchange, key))
         self._is_offered.set()
-        if len(self._queue) >= self._enough:
+        if len(self._queue) >= self._limits.enough:
             self._are_enough.set()
         return True
 
@@ -190,7 +190,7 @@ class Teacher(Generic[Key]):
         while not self._queue:
             self._is_offered.clear()
             await self._is_offered.wait()
-        if len(self._queue) < self._enough:
+        if len(self._queue) < self._limits.enough:
             self._are_enough.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.gather_s):

@@ -19,7 +19,7 @@ from paceline.core.decide import route
 from paceline.core.lookup import LOOKUPS
 from paceline.core.pool_belief import Drafting
 from paceline.core.priors import band_shares
-from paceline.core.sampling import TURN_S, CloseLooks, Lessons
+from paceline.core.sampling import TOGETHER, TOGETHER_S, TURN_S, CloseLooks, Lessons
 from paceline.core.step_time import StepTime
 from paceline.core.types import (
     Caller,
@@ -209,7 +209,7 @@ class Paceline(ByCost):
 
 class Learner:
     """What the gateway learns from, at its own pace: in each turn an even draw of the answers that
-    ended in it, and at once each of those few that are replayed."""
+    ended in it, and those few that are replayed when some have come together."""
 
     def __init__(self, scenario: Scenario, rng: random.Random) -> None:
         self.beliefs = Beliefs({pool.name: speculation_of(pool) for pool in scenario.pools})
@@ -218,26 +218,32 @@ class Learner:
         self._lookups = [pool for pool in scenario.pools if pool.method in LOOKUPS]
         self._lessons: Lessons[tuple[Job, float]] = Lessons(rng)
         self._looks = CloseLooks()
+        self._looked_at: list[tuple[Job, float]] = []
         self._turn_ends_s = TURN_S
 
     def ended(self, job: Job, now_s: float) -> None:
         self.take_in(now_s)
         expected = job.request.believed.copy_ratio.expected
         if self._lookups and self._looks.wants(expected, now_s):
-            self._replay(job, now_s)
+            self._looked_at.append((job, now_s))
             return
         looked_up = self._pools[job.worker] in self._lookups
         self._lessons.add((job, now_s), looked_up=looked_up)
 
     def take_in(self, now_s: float) -> None:
         """Learn from the turn that is over, if one is."""
+        looked_at = self._looked_at
+        if looked_at and (len(looked_at) >= TOGETHER or now_s >= looked_at[0][1] + TOGETHER_S):
+            self._looked_at = []
+            for job, ended_s in looked_at:
+                self._replay(job, ended_s, now_s)
         if now_s < self._turn_ends_s:
             return
         for job, ended_s in self._lessons.take():
             self.beliefs.observe(self._outcome(job, ended_s, None), now_s)
         self._turn_ends_s = now_s + TURN_S
 
-    def _replay(self, job: Job, now_s: float) -> None:
+    def _replay(self, job: Job, ended_s: float, now_s: float) -> None:
         """What the text shows: the true copy ratio, and what other lookup pools would have made of
         it. Exactly, here: the error of replaying in word tokens is left out."""
         request = job.request
@@ -253,7 +259,7 @@ class Learner:
                     num_passes(tokens, of, pool.k, request.passes_draw),
                     now_s,
                 )
-        self.beliefs.observe(self._outcome(job, now_s, request.copy_ratio), now_s)
+        self.beliefs.observe(self._outcome(job, ended_s, request.copy_ratio), now_s)
 
     def _outcome(self, job: Job, ended_s: float, copy_ratio: float | None) -> Outcome:
         request, tokens = job.request, job.request.num_output_tokens
