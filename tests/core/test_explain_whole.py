@@ -60,7 +60,7 @@ EDIT = Classification(
     workload=Workload.EDIT,
     label_confidence=0.973,
     copy_ratio=CopyRatio(quantiles=(0.3, 0.65, 0.85, 0.92, 0.97)),
-    reasons=("asks to fix", "wants the whole of it"),
+    evidence=("asks to fix", "wants the whole of it"),
 )
 REQUEST = RequestFeatures(
     view=RequestView(endpoint=Endpoint.CHAT_COMPLETIONS, model="m", stream=True, max_tokens=200),

@@ -69,7 +69,10 @@ def _conversation(view: RequestView, body: Mapping[str, Any], headers: Mapping[s
     cache_key = body.get("prompt_cache_key")
     if isinstance(cache_key, str) and cache_key:
         return cache_key
-    return next((turn.text[:1024] for turn in view.turns if turn.role == "user"), "")
+    for turn in view.turns:
+        if turn.role == "user":
+            return turn.text[:1024]
+    return ""
 
 
 def _template(view: RequestView, body: Mapping[str, Any], key_name: str | None, model: str) -> int:
@@ -80,8 +83,8 @@ def _template(view: RequestView, body: Mapping[str, Any], key_name: str | None, 
     """
     if not view.system and not view.num_tools:
         return 0
-    tools = tuple(map(_tool_name, sequence(body.get("tools"))[:MAX_TOOLS]))
-    return hash((key_name, model, view.system, tools))
+    tools = sequence(body.get("tools"))[:MAX_TOOLS] if view.num_tools else ()
+    return hash((key_name, model, view.system, *map(_tool_name, tools)))
 
 
 def _tool_name(tool: Any) -> str:

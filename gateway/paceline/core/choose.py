@@ -69,7 +69,6 @@ class Expectations(Protocol):
         self, features: RequestFeatures, classification: Classification, caller: Caller
     ) -> Outlook: ...
     def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting: ...
-    def fill_of(self, pool: str) -> float: ...
     def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime: ...
 
 
@@ -131,7 +130,7 @@ def choose(
 class _Offer:
     """What one pool can do for this request."""
 
-    __slots__ = ("_adaptive", "_fill", "_outlook", "_preference", "drafting", "limit", "pool")
+    __slots__ = ("_adaptive", "_outlook", "_preference", "drafting", "limit", "pool")
 
     def __init__(
         self, pool: PoolSnapshot, outlook: Outlook, adaptive: Adaptive, preference: float
@@ -140,7 +139,6 @@ class _Offer:
         self._outlook = outlook
         self._adaptive = adaptive
         self._preference = preference
-        self._fill = adaptive.expectations.fill_of(pool.name)
         self.drafting = adaptive.expectations.drafting(pool, outlook)
         self.limit = len(self.drafting.inverse_taus) - 1  # the pool's k
 
@@ -170,7 +168,7 @@ class _Offer:
         return self._terms(found, self.limit)
 
     def _terms(self, worker: WorkerSnapshot, k: int) -> Terms:
-        outlook, fill, context = self._outlook, self._fill, self._outlook.context
+        outlook, fill, context = self._outlook, self.drafting.fill, self._outlook.context
         step = self._adaptive.expectations.step_time(self.pool, worker)
         counted = worker.in_flight + worker.elsewhere
         # One that returns may carry a share of a load, so what it has weighs as much more.

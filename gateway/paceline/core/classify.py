@@ -10,10 +10,12 @@ is 0.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from operator import itemgetter
+
+from msgspec import Struct
 
 from paceline.core import classifier_weights
 from paceline.core.copying import CopyModel, LogOdds, copy_ratio, power_of
@@ -106,44 +108,61 @@ def classify(features: RequestFeatures, model: Model = MODEL) -> Classification:
     """The most likely workload of a request; its own label, if it gave one, is not looked at."""
     material = features.material
     band = bisect_left(SIZES, features.material_chars)
-    seen = _evidence(features, model, band)
-    for_code, for_chat, for_edit, adds, _ = zip(*seen)  # noqa: B905 (tuples of one shape)
-    logs = _log_softmax(sum(for_code), sum(for_chat), sum(for_edit))
+    seen = _seen(features, model, band)
+    logs, adds = _log_odds(seen)
+    best = logs.index(max(logs))
+    evidence: Iterable[str]
     if features.view.has_text:
-        best = logs.index(max(logs))
-        confidence, reasons = min(exp(logs[best]), 1.0), _reasons(seen, best)
+        confidence, evidence = min(exp(logs[best]), 1.0), _Evidence(seen, best)
     else:
-        confidence, best, reasons = 0.0, 1, ("no-text",)
+        confidence, best, evidence = 0.0, 1, _NO_TEXT
     return Classification(
         workload=CLASSES[best],
         label_confidence=confidence,
-        copy_ratio=copy_ratio(exp(logs[2]), logs, material, band, sum(adds), model.copying),
-        reasons=reasons,
+        copy_ratio=copy_ratio(exp(logs[2]), logs, material, band, adds, model.copying),
+        evidence=evidence,
     )
 
 
 def log_posterior(features: RequestFeatures, model: Model) -> LogOdds:
     """What `classify` believes of the workload: log P(code), log P(chat), log P(edit)."""
-    seen = _evidence(features, model, bisect_left(SIZES, features.material_chars))
-    for_code, for_chat, for_edit, _, _ = zip(*seen)  # noqa: B905 (tuples of one shape)
-    return _log_softmax(sum(for_code), sum(for_chat), sum(for_edit))
+    seen = _seen(features, model, bisect_left(SIZES, features.material_chars))
+    return _log_odds(seen)[0]
 
 
-def _evidence(features: RequestFeatures, model: Model, band: int) -> list[Weight]:
+def _seen(features: RequestFeatures, model: Model, band: int) -> list[Weight]:
     """The bias and what each signal weighs; one too rare to learn of has no weight."""
     known = filter(None, map(model.weights[features.material].get, features.signals))
     return [model.bias[features.material][band], *known]
 
 
-def _log_softmax(code: float, chat: float, edit: float) -> LogOdds:
+def _log_odds(seen: list[Weight]) -> tuple[LogOdds, float]:
+    """The log-softmax of what was seen, and what that adds to the mean of high copy ratios."""
+    code = chat = edit = adds = 0.0
+    for for_code, for_chat, for_edit, for_ratio, _ in seen:
+        code += for_code
+        chat += for_chat
+        edit += for_edit
+        adds += for_ratio
     highest = max(code, chat, edit)
     total = highest + log(exp(code - highest) + exp(chat - highest) + exp(edit - highest))
-    return code - total, chat - total, edit - total
+    return (code - total, chat - total, edit - total), adds
 
 
-def _reasons(seen: list[Weight], best: int) -> tuple[str, ...]:
-    """What spoke for the class at `best`, the strongest first, in an operator's words."""
-    strongest = sorted(seen[1:], key=_FOR_CLASS[best], reverse=True)[: _MAX_REASONS + 1]
-    while strongest and strongest[-1][:3][best] < _MIN_REASON:
-        strongest.pop()
-    return tuple(dict.fromkeys(map(_NAME, strongest)))[:_MAX_REASONS]  # several may read the same
+class _Evidence(Struct, frozen=True):
+    """What spoke for the class at `best`, the strongest first, in an operator's words; they are
+    looked for when somebody reads them."""
+
+    seen: list[Weight]
+    best: int
+
+    def __iter__(self) -> Iterator[str]:
+        best = self.best
+        strongest = sorted(self.seen[1:], key=_FOR_CLASS[best], reverse=True)[: _MAX_REASONS + 1]
+        while strongest and strongest[-1][:3][best] < _MIN_REASON:
+            strongest.pop()
+        names = dict.fromkeys(map(_NAME, strongest))  # several may read the same
+        return iter(list(names)[:_MAX_REASONS])
+
+
+_NO_TEXT = ("no-text",)

@@ -13,7 +13,7 @@ leave open is decided by expected cost (`choose.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from paceline.core.balance import pick_worker
 from paceline.core.beliefs import Outlook
 from paceline.core.choose import Adaptive, choose
 from paceline.core.classify import classify
-from paceline.core.gates import refusal
+from paceline.core.gates import refusals
 from paceline.core.rules import Rule, RuleOutcome, apply_rules, facts
 from paceline.core.types import (
     GENERATING,
@@ -63,21 +63,20 @@ def route(
 ) -> Decision:
     """As `decide`, for a request that was classified already. Raises NoCompatiblePool."""
     classification = _labelled(classification, caller)
-    refused = {pool.name: refusal(features.view, pool) for pool in model.pools}
-    allowed = frozenset([name for name, why in refused.items() if why is None])
+    refused = refusals(features.view, model.pools)
+    allowed = frozenset([pool.name for pool in model.pools if pool.name not in refused])
     if not allowed:
         raise NoCompatiblePool(_nobody_can(model, refused))
     outcome = apply_rules(rules, facts(features, classification, caller), caller, allowed)
     usable = allowed - outcome.forbidden
     candidates = [pool for pool in model.pools if pool.name in usable]
+    up = [pool for pool in candidates if pool.is_up]
     choice = None
-    if adaptive is not None and features.view.endpoint in GENERATING:
-        up = [pool for pool in candidates if pool.is_up]
-        if up:
-            outlook = adaptive.expectations.outlook(features, classification, caller)
-            choice, reason = _by_cost(up, outlook, adaptive, model, outcome)
-            if len(candidates) == 1 and outcome.pool is None:
-                reason = Reason.ONLY
+    if adaptive is not None and up and features.view.endpoint in GENERATING:
+        outlook = adaptive.expectations.outlook(features, classification, caller)
+        choice, reason = _by_cost(up, outlook, adaptive, model, outcome)
+        if len(candidates) == 1 and outcome.pool is None:
+            reason = Reason.ONLY
     if choice is not None:
         pool_name, worker = choice.chosen.pool, choice.chosen.worker
     else:
@@ -90,7 +89,12 @@ def route(
         worker=worker,
         reason=reason,
         rule=outcome.rule,
-        pools=tuple([_verdict(pool, refused[pool.name], outcome) for pool in model.pools]),
+        pools=tuple(
+            [
+                _allowed(pool.name) if pool in up else _not_used(pool, refused, outcome)
+                for pool in model.pools
+            ]
+        ),
         rules=outcome.verdicts,
         choice=choice,
     )
@@ -125,7 +129,7 @@ def _labelled(classification: Classification, caller: Caller) -> Classification:
         classification,
         workload=caller.workload,
         label_confidence=1.0,
-        reasons=("client-label", *classification.reasons),
+        evidence=("client-label", *classification.reasons),
     )
 
 
@@ -156,19 +160,18 @@ def _standing_in(
     return next((pool for pool in up if pool.name == model.default_pool), up[0]), Reason.SPILL
 
 
-def _verdict(pool: PoolSnapshot, refused: str | None, outcome: RuleOutcome) -> PoolVerdict:
-    if refused is None and pool.name in outcome.forbidden:
-        refused = f"forbidden by rule {outcome.rule}"
-    if refused is None and not pool.is_up:
-        refused = "all its workers are down"
-    return _allowed(pool.name) if refused is None else PoolVerdict(pool=pool.name, refused=refused)
-
-
 @cache
 def _allowed(pool: str) -> PoolVerdict:
     return PoolVerdict(pool=pool, refused=None)
 
 
-def _nobody_can(model: ModelSnapshot, refused: dict[str, str | None]) -> str:
+def _not_used(pool: PoolSnapshot, refused: Mapping[str, str], outcome: RuleOutcome) -> PoolVerdict:
+    why = refused.get(pool.name)
+    if why is None and pool.name in outcome.forbidden:
+        why = f"forbidden by rule {outcome.rule}"
+    return PoolVerdict(pool=pool.name, refused=why or "all its workers are down")
+
+
+def _nobody_can(model: ModelSnapshot, refused: Mapping[str, str]) -> str:
     listed = "; ".join(f"{pool}: {why}" for pool, why in refused.items())
     return f"no pool of model {model.name} can serve this request ({listed})"

@@ -7,7 +7,16 @@ A speculating vLLM refuses some sampling parameters with 400 (streamed: an error
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from paceline.core.types import PoolSnapshot, RequestView
+
+
+def refusals(view: RequestView, pools: Iterable[PoolSnapshot]) -> dict[str, str]:
+    """Of the `pools` that cannot serve this request, why, in words for the caller."""
+    if not (view.min_p or view.logit_bias):
+        return {}
+    return {pool.name: why for pool in pools if (why := refusal(view, pool)) is not None}
 
 
 def refusal(view: RequestView, pool: PoolSnapshot) -> str | None:

@@ -29,16 +29,23 @@ MAX_DRAFTING = 4096
 
 class Drafting(Struct, frozen=True):
     """How a pool drafts for a request: the cases that the request may be, with the probability of
-    each, by k = 0, 1, … what 1 / tokens a pass is in each, and its mean."""
+    each, by k = 0, 1, … what 1 / tokens a pass is in each, and its mean; and `fill`, the part of
+    its draft slots that its requests use, in [0, 1]."""
 
     shares: tuple[float, ...]
     inverse_taus: tuple[tuple[float, ...], ...]
     mean_inverses: tuple[float, ...]
+    fill: float
 
     @classmethod
-    def of(cls, shares: tuple[float, ...], inverse_taus: tuple[tuple[float, ...], ...]) -> Drafting:
+    def of(
+        cls,
+        shares: tuple[float, ...],
+        inverse_taus: tuple[tuple[float, ...], ...],
+        fill: float = 1.0,
+    ) -> Drafting:
         means = tuple([sum(map(mul, shares, row), start=0.0) for row in inverse_taus])
-        return cls(shares, inverse_taus, means)
+        return cls(shares, inverse_taus, means, fill)
 
 
 @dataclass(slots=True)
@@ -110,7 +117,8 @@ class PoolBelief:
         if known is None:
             if len(self._drafting) >= MAX_DRAFTING:
                 self._drafting.clear()
-            known = self._drafting[key] = Drafting.of(shares, self.inverse_taus(workload))
+            taus = self.inverse_taus(workload)
+            known = self._drafting[key] = Drafting.of(shares, taus, self.fill.value)
         return known
 
     def inverse_taus(self, workload: Workload) -> tuple[tuple[float, ...], ...]:

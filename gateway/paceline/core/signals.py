@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from operator import itemgetter
+from itertools import chain
 
 from paceline.core.lexicon import CONCEPTS, GLYPHS, STEM_CHARS, STEMS, WORDS
 from paceline.core.material import Split
@@ -42,13 +42,14 @@ _ACTIONS = frozenset([
     "implement", "tests", "document", "explain", "summarize", "judge", "answer", "calculate",
     "advise", "continue", "commit", "question", "pick",
 ])  # fmt: skip
-_STEM = itemgetter(slice(STEM_CHARS))
 _CHANGES = frozenset(["fix", "grammar", "rename", "change"])
 _WEAK = frozenset(["question", "could", "chatter", "add"])
 """Concepts whose words stand in any long text: they count only where a sentence opens."""
-_LANGUAGES = frozenset(word for word, concept in WORDS.items() if concept == "language") | {
-    "c", "r", "go", "js",
-}  # fmt: skip
+_SHORT_LANGUAGES = frozenset(["c", "r"])
+"""Too short for the lexicon: any letter may be a name."""
+_LANGUAGES = _SHORT_LANGUAGES.union(
+    word for word, concept in WORDS.items() if concept == "language"
+)
 _TO = frozenset([
     "to", "in", "into", "using", "with", "use", "auf", "nach", "en", "a", "à", "em", "na", "на",
     "mit", "con", "avec", "w",
@@ -59,12 +60,13 @@ def _named(prefix: str) -> dict[str | None, str]:
     return {concept: f"{prefix}:{concept}" for concept in [*CONCEPTS, None]}
 
 
-_ASKS, _FIRST, _SECOND, _SYSTEM = map(_named, ["asks", "first", "second", "system"])
-_MENTIONS: dict[str | None, str] = {
-    c: name for c, name in _named("mentions").items() if c and c not in _WEAK
+_FIRST, _SECOND, _SYSTEM = map(_named, ["first", "second", "system"])
+_MENTIONED_BY = {word: f"mentions:{c}" for word, c in WORDS.items() if c not in _WEAK}
+_MENTIONING = frozenset(_MENTIONED_BY)
+_ASKED: dict[str | None, tuple[str, ...]] = {
+    c: (f"asks:{c}",) if c in _WEAK else (f"asks:{c}", f"mentions:{c}") for c in CONCEPTS
 }
-_MENTIONED_BY = {word: _MENTIONS[c] for word, c in WORDS.items() if c in _MENTIONS}
-_LANGUAGE = _MENTIONS["language"]
+_LANGUAGE = "mentions:language"
 
 
 def words_of(text: str) -> list[str]:
@@ -84,15 +86,15 @@ def word_signals(parts: Split) -> set[str]:
     What follows the material counts only if it asks for something, or if nothing before it does:
     the end of a pasted letter is no instruction.
     """
-    found: set[str | None] = set()
+    found: set[str] = set()
     acts = False
     for part in parts[:2]:
         if not (part and (words := words_of(part))):
             continue
         if "." in words[0] or "/" in words[0]:  # the path of a file that follows
             words = words[1:] or words
-        opening = words[:OPENING_WORDS]
-        asked = {*map(WORDS.get, opening), *map(STEMS.get, map(_STEM, opening))}
+        opening = [*map(_concepts, words[:OPENING_WORDS])]
+        asked = {*chain.from_iterable(opening)}
         if acts and asked.isdisjoint(_ACTIONS):
             continue
         acts = not asked.isdisjoint(_ACTIONS)
@@ -100,16 +102,22 @@ def word_signals(parts: Split) -> set[str]:
             asked.update(_glyph_concepts(part))
             found.update(_script_signals(part))
         asked.discard(None)
-        found.update(map(_MENTIONED_BY.get, words))
-        found.update(map(_MENTIONS.get, asked))
-        found.update(map(_ASKS.__getitem__, asked))
-        found.add(_FIRST[WORDS.get(words[0]) or STEMS.get(words[0][:STEM_CHARS])])
-        if len(words) > 1:
-            found.add(_SECOND[WORDS.get(words[1]) or STEMS.get(words[1][:STEM_CHARS])])
-        if (_LANGUAGE in found or "in" in words or "to" in words) and _names_language(words):
+        found.update(map(_MENTIONED_BY.__getitem__, _MENTIONING.intersection(words)))
+        found.update(*map(_ASKED.__getitem__, asked))
+        found.add(_FIRST[opening[0][0]])
+        if len(opening) > 1:
+            found.add(_SECOND[opening[1][0]])
+        named = _LANGUAGE in found or not _SHORT_LANGUAGES.isdisjoint(words)
+        if named and _names_language(words):
             found.add("to-language")
-    found.discard(None)
-    return found or {"no-ask"}  # type: ignore[return-value]  # it holds None no more
+    return found or {"no-ask"}
+
+
+@lru_cache(maxsize=4096)
+def _concepts(word: str) -> tuple[str | None, str | None]:
+    """What a word means where a sentence opens, and what its stem does."""
+    of_stem = STEMS.get(word[:STEM_CHARS])
+    return WORDS.get(word) or of_stem, of_stem
 
 
 def _names_language(words: list[str]) -> bool:

@@ -6,7 +6,7 @@ name says bytes. Everything here is frozen: a decision can be kept, replayed and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -140,14 +140,18 @@ class Classification(Struct, frozen=True, kw_only=True):
     """The workload believed in, how firmly, and what spoke for it.
 
     `label_confidence` is the posterior of `workload` in [0, 1]; 0 means that there was no text to
-    judge by, and then no rule about the workload matches. `reasons` names the strongest evidence,
-    strongest first.
+    judge by, and then no rule about the workload matches. `evidence` is what spoke for it, the
+    strongest first; it is put into words only when asked, which most requests' is not.
     """
 
     workload: Workload
     label_confidence: float
     copy_ratio: CopyRatio
-    reasons: tuple[str, ...] = ()
+    evidence: Iterable[str] = ()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(self.evidence)
 
 
 class Speculation(Struct, frozen=True, kw_only=True):

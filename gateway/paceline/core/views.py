@@ -33,6 +33,7 @@ def view_of(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
 def _chat_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
     system: list[str] = []
     turns: list[Turn] = []
+    has_text = False
     for message in both_ends(sequence(body.get("messages"))):
         if not isinstance(message, dict):
             message = {}
@@ -42,11 +43,12 @@ def _chat_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
             system.append(text)
         else:
             turns.append(Turn(role=role, text=text))
+            has_text = has_text or text != ""
     return RequestView(
         **_what_both_say(endpoint, body),
         system="\n".join(system),
         turns=tuple(turns),
-        has_text=any(turn.text for turn in turns),
+        has_text=has_text,
     )
 
 

@@ -156,9 +156,6 @@ class Truth:
         found = [true_draws(simulated, self.request, k).mean for k in range(simulated.k + 1)]
         return Drafting.of((1.0,), tuple([(1.0 / mean,) for mean in found]))
 
-    def fill_of(self, pool: str) -> float:
-        return 1.0
-
     def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime:
         costs = self._fleet.workers[int(worker.url)].times.costs
         return _step_time(costs, self._pools[pool.name].k)
