@@ -39,6 +39,11 @@ def test_an_unknown_label_is_the_callers_mistake(name: str) -> None:
         caller(**{name: "poem"})
 
 
+def test_a_wish_in_a_header_that_is_none_of_ours_is_not_unheard() -> None:
+    with pytest.raises(InvalidRequest, match="no header 'x-paceline-workoad'; known: x-paceline-w"):
+        caller(x_paceline_workoad="edit")
+
+
 @pytest.mark.parametrize(("value", "means"), [("1", True), ("true", True), ("0", False)])
 def test_a_flag_is_one_or_zero(value: str, means: bool) -> None:
     assert flag({"x": value}, "x") is means

@@ -291,6 +291,14 @@ def test_any_text_may_name_a_conversation() -> None:
     assert drawn("a lone surrogate: \ud800", ngram=1, plain=1) in ("ngram", "plain")
 
 
+def test_requests_without_a_conversation_are_split_one_by_one() -> None:
+    half = rule("r", weight={"ngram": 1, "plain": 1})
+    seen = Counter(
+        outcome(half, conversation="", request_id=f"request {index}").pool for index in range(4000)
+    )
+    assert abs(seen["ngram"] / 4000 - 0.5) < 0.03
+
+
 @pytest.mark.parametrize("scale", [1, 0.01, 30])
 def test_shares_converge_over_conversations(scale: float) -> None:
     shares = {"ngram": 6 * scale, "eagle3": 3 * scale, "plain": 1 * scale}

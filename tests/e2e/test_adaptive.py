@@ -17,7 +17,7 @@ from paceline.__main__ import main
 from paceline.core.sampling import LIKELY_EVERY_S
 from paceline.core.types import Speculation, Workload
 from paceline.errors import ConfigurationError
-from paceline.settings import Learning, Log, Mode, PoolSettings, WorkerSettings
+from paceline.settings import Learning, Limits, Log, Mode, PoolSettings, WorkerSettings
 from paceline.testing.scripted import ScriptedWorker, response
 from paceline.testing.sim_worker import SimWorkerOptions, parse_speculation, running_sim_worker
 
@@ -101,10 +101,13 @@ async def test_in_static_mode_explain_says_what_costs_would_say():
         (b'{"model":"m"}', {"content-type": "text/plain"}, 415, "application/json"),
         (b'{"model":"m"}', {"origin": "https://elsewhere.example"}, 403, "origins"),
         (b'{"model":"m"}', {"x-paceline-workload": "poetry"}, 400, "code, chat, edit"),
+        (b'{"model":"m"}', {"x-paceline-workoad": "edit"}, 400, "x-paceline-workload"),
+        (b'{"model":"m","user":"' + b"x" * 1000 + b'"}', {}, 413, "longer than 1000 bytes"),
     ],
 )
 async def test_what_explain_refuses(body, headers, status, says):
-    async with gateway(pool("plain", "http://127.0.0.1:1"), **ADAPTIVE) as g:
+    limits = Limits(body_bytes=1000)
+    async with gateway(pool("plain", "http://127.0.0.1:1"), limits=limits, **ADAPTIVE) as g:
         headers = {"content-type": "application/json", **headers}
         answer = await g.http.post(f"{g.admin_url}/admin/explain", content=body, headers=headers)
     assert (answer.status_code, says in answer.text) == (status, True)

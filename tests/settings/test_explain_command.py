@@ -90,6 +90,21 @@ def test_a_header_counts_as_a_requests_does(run, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["because"][0] == "client-label"
 
 
+def test_rules_about_keys_are_explained_for_a_key(run, capsys) -> None:
+    keyed = KEYED + CONFIG.replace("when: {workload: edit}", "when: {key: team}")
+    assert run(BODY, "--json", "--key", "team", config=keyed) == 0
+    assert json.loads(capsys.readouterr().out)["rules"] == {"wish": "matched"}
+
+    assert run(BODY, "--json", config=keyed) == 0
+    assert json.loads(capsys.readouterr().out)["rules"] == {"wish": "key is team, but it is absent"}
+
+    assert run(BODY, "--key", "taem", config=keyed) == 1
+    assert "there is no key named 'taem'; known: team" in capsys.readouterr().err
+
+
+KEYED = "auth: {keys: [{name: team, key: secret-of-the-team}]}\n"
+
+
 def test_static_mode_has_rules_and_no_costs(run, capsys) -> None:
     assert run(BODY, config=CONFIG.replace("adaptive", "static")) == 0
 
@@ -106,6 +121,7 @@ def test_static_mode_has_rules_and_no_costs(run, capsys) -> None:
         ({"model": "x"}, (), "no model 'x'"),
         (BODY, ("--header", "x-paceline-workload: poetry"), "may be code, chat, edit"),
         (BODY, ("--header", "nothing"), "write it as 'name: value'"),
+        (BODY, ("--key", "team"), "there is no key named 'team'"),
     ],
 )
 def test_what_cannot_be_explained_says_why(run, capsys, body, more, says) -> None:

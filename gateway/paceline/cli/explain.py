@@ -61,6 +61,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--header", action="append", default=[], metavar="NAME: VALUE",
         help="a header of the request, such as 'x-paceline-workload: edit'",
     )  # fmt: skip
+    parser.add_argument(
+        "--key",
+        metavar="NAME",
+        help="the name of the API key that it comes with, for rules on keys",
+    )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--admin", default=ADMIN, metavar="URL", help=f"the gateway; {ADMIN}")
     source.add_argument("--config", type=Path, metavar="FILE", help="a configuration instead")
@@ -79,9 +84,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.config is not None:
             settings = load(args.config, os.environ)
-            said = explain_whole(decision_when_idle(settings, endpoint, body, headers))
+            decision = decision_when_idle(settings, endpoint, body, headers, key_name=args.key)
+            said = explain_whole(decision)
         else:
-            said = _asked(args.admin, endpoint, body, headers, args.admin_key)
+            query = {"endpoint": endpoint.value, **({"key": args.key} if args.key else {})}
+            said = _asked(args.admin, query, body, headers, args.admin_key)
     except (PacelineError, httpx.HTTPError) as error:
         if isinstance(error, ConfigurationError):
             raise
@@ -154,15 +161,19 @@ def _header(written: str) -> tuple[str, str]:
 
 
 def _asked(
-    admin: str, endpoint: Endpoint, body: dict[str, Any], headers: dict[str, str], key: str | None
+    admin: str,
+    query: dict[str, str],
+    body: dict[str, Any],
+    headers: dict[str, str],
+    admin_key: str | None,
 ) -> dict[str, Any]:
     """What a running gateway says. Raises PacelineError with its refusal, httpx.HTTPError."""
-    if key:
-        headers = {**headers, "authorization": f"Bearer {key}"}
+    if admin_key:
+        headers = {**headers, "authorization": f"Bearer {admin_key}"}
     try:
         answer = httpx.post(
             f"{admin.rstrip('/')}/admin/explain",
-            params={"endpoint": endpoint.value}, json=body, headers=headers, timeout=10.0,
+            params=query, json=body, headers=headers, timeout=10.0,
         )  # fmt: skip
     except httpx.ConnectError:
         raise PacelineError(

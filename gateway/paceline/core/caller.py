@@ -22,6 +22,10 @@ SESSION_HEADERS = (
 MAX_TOOLS = 64
 """Tools whose names are looked at."""
 
+OURS = "x-paceline-"
+HEADERS = tuple(OURS + name for name in ("workload", "priority", "session", "explain", "hints"))
+"""All headers of ours that a request may have: a mistake in a name would be a wish unheard."""
+
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -32,10 +36,13 @@ def caller_of(
     *,
     key_name: str | None,
     model: str,
+    request_id: str = "",
     with_template: bool = False,
 ) -> Caller:
     """`headers` have lower-case names; `model` is the model's own name; the template is worked out
     only where somebody asks. Raises InvalidRequest."""
+    if OURS in "\n".join(headers):
+        _check_names(headers)
     conversation = _conversation(view, body, headers)
     return Caller(
         key_name=key_name,
@@ -43,6 +50,7 @@ def caller_of(
         workload=_choice(Workload, headers, "x-paceline-workload"),
         priority=_choice(Priority, headers, "x-paceline-priority") or Priority.INTERACTIVE,
         conversation=f"{key_name or ''}\0{model}\0{conversation}" if conversation else "",
+        request_id=request_id,
         template=_template(view, body, key_name, model) if with_template else 0,
     )
 
@@ -55,6 +63,14 @@ def flag(headers: Mapping[str, str], name: str) -> bool:
     if value in ("0", "false"):
         return False
     raise InvalidRequest(f"{name} may be 1 or 0; not {value[:64]!r}", param=name)
+
+
+def _check_names(headers: Mapping[str, str]) -> None:
+    """Raises InvalidRequest."""
+    for name in headers:
+        if name.startswith(OURS) and name not in HEADERS:
+            known = ", ".join(HEADERS)
+            raise InvalidRequest(f"there is no header {name[:64]!r}; known: {known}", param=name)
 
 
 def _conversation(view: RequestView, body: Mapping[str, Any], headers: Mapping[str, str]) -> str:

@@ -2,7 +2,8 @@
 
 A rule that matches but asks for a pool that the gates refuse is passed over, and the next is tried.
 Every rule can say why it did not win. `weight` splits conversations by a hash, so that a
-conversation stays where it is for as long as the shares stay as they are.
+conversation stays where it is for as long as the shares stay as they are; requests that belong to
+none are split one by one.
 
 What is left out: costs, which a preference changes and a pool that is named does without. In static
 mode there are none, so `prefer` and `pool` come to the same.
@@ -258,7 +259,8 @@ def _shares(then: Action, allowed: frozenset[str]) -> list[tuple[str, float]]:
 def _draw(rule: Rule, caller: Caller, allowed: frozenset[str]) -> str:
     """A pool by share, always the same one for one conversation and one rule."""
     shares = _shares(rule.then, allowed)
-    key = f"{rule.name}\0{caller.conversation}".encode("utf-8", "surrogatepass")
+    which = caller.conversation or caller.request_id
+    key = f"{rule.name}\0{which}".encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(key, digest_size=8).digest()
     point = int.from_bytes(digest, "big") / 2**64 * sum(share for _, share in shares)
     for pool, upto in _cumulative(shares):

@@ -223,7 +223,7 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     `headers` are lower-case names to values; `conversation` identifies the conversation for
     stable shares (a session header, prompt_cache_key, else the first user turn), already
-    scoped by key and model; empty where nothing does.
+    scoped by key and model; empty where nothing does. `request_id` is another's each time.
     """
 
     key_name: str | None = None
@@ -231,6 +231,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     workload: Workload | None = None  # the client's label; it does not replace the copy ratio
     priority: Priority = Priority.INTERACTIVE
     conversation: str = ""
+    request_id: str = ""
     template: int = 0  # what requests of one application share; 0 is none, or nobody asked
 
 

@@ -29,7 +29,7 @@ from paceline.edge.own_answers import model_named
 from paceline.edge.state import state_of
 from paceline.edge.telemetry import Telemetry
 from paceline.edge.workers import Fleet
-from paceline.errors import InvalidRequest, PacelineError
+from paceline.errors import InvalidRequest, PacelineError, PayloadTooLarge
 from paceline.settings import Mode, Settings
 
 
@@ -70,20 +70,23 @@ def create_admin_app(
 
     @app.post("/admin/explain")
     async def explain(
-        request: Request, endpoint: Endpoint = Endpoint.CHAT_COMPLETIONS
+        request: Request,
+        endpoint: Endpoint = Endpoint.CHAT_COMPLETIONS,
+        key: str | None = None,
     ) -> JSONResponse:
         """Where a request with this body would go now, every pool's terms, and why. Nothing is
         sent, and nothing is learned from it.
 
         The body is the one that the endpoint takes; headers count as the data plane's do
-        (`x-paceline-workload`, sessions). In static mode `if_adaptive` says what costs would say,
-        where something is learned.
+        (`x-paceline-workload`, sessions), and `key` names the API key that it comes with. In static
+        mode `if_adaptive` says what costs would say, where something is learned.
         """
-        body = _object(await request.body())
+        settings.auth.check_name(key)
+        body = _object(await _read(request, settings.limits.body_bytes))
         headers = {name.lower(): value for name, value in request.headers.items()}
         view = view_of(endpoint, body)
         model = model_named(fleet, view.model)
-        caller = caller_of(view, body, headers, key_name=None, model=model.name, with_template=True)
+        caller = caller_of(view, body, headers, key_name=key, model=model.name, with_template=True)
         features, snapshot = measure(view), model.snapshot(fleet.now_s())
         adaptive = None
         if learner is not None:
@@ -99,6 +102,16 @@ def create_admin_app(
         return JSONResponse(said)
 
     return app
+
+
+async def _read(request: Request, limit_bytes: int) -> bytes:
+    """Raises PayloadTooLarge."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit_bytes:
+            raise PayloadTooLarge(f"the body is longer than {limit_bytes} bytes")
+    return bytes(body)
 
 
 def _object(raw: bytes) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class Learner:
         states = {name: beliefs.state() for name, beliefs in self.beliefs.items()}
         try:
             await asyncio.to_thread(store.save, states)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             self._learned_since_save = True
             log.warning("%s cannot be written: %s", store.path, error)
 

@@ -59,7 +59,7 @@ class Request(Struct):
         key_name = self.key.name if self.key and self.key.name else None
         return caller_of(
             view, body, self.headers,
-            key_name=key_name, model=model, with_template=with_template,
+            key_name=key_name, model=model, request_id=self.id, with_template=with_template,
         )  # fmt: skip
 
     @property

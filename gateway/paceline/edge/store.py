@@ -8,6 +8,7 @@ the end, and in a thread now and then; no request waits for it.
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from typing import Any
 import orjson
 
 from paceline.errors import ConfigurationError
+
+log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x50414345
@@ -30,15 +33,17 @@ class Store:
         """Opens or makes it. Raises ConfigurationError if it is not ours, or another's now."""
         self.path = path
         try:
-            self._db = sqlite3.connect(path, timeout=0.0, check_same_thread=False)
-            self._db.isolation_level = None
             self._open()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             with contextlib.suppress(AttributeError):
                 self._db.close()
             raise ConfigurationError(f"learning.state: {path}: {_why(error)}") from error
 
     def _open(self) -> None:
+        """Raises sqlite3.Error, OSError."""
+        self._db = sqlite3.connect(self.path, timeout=0.0, check_same_thread=False)
+        self._db.isolation_level = None
+        self._inode = self.path.stat().st_ino
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._db.execute("BEGIN EXCLUSIVE")
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
@@ -65,7 +70,12 @@ class Store:
             raise ConfigurationError(f"learning.state: {self.path}: {_why(error)}") from error
 
     def save(self, states: Mapping[str, Any]) -> None:
-        """Keeps these, and all or nothing of them. Raises sqlite3.Error."""
+        """Keeps these, and all or nothing of them. A file that was taken away, to which SQLite
+        would go on writing, is made anew. Raises sqlite3.Error, OSError."""
+        if not self._is_there():
+            log.warning("%s was taken away; it is made anew", self.path)
+            self._db.close()
+            self._open()
         rows = [(model, time.time(), orjson.dumps(state)) for model, state in states.items()]
         self._db.execute("BEGIN")
         try:
@@ -75,6 +85,12 @@ class Store:
             self._db.execute("ROLLBACK")
             raise
 
+    def _is_there(self) -> bool:
+        try:
+            return self.path.stat().st_ino == self._inode
+        except OSError:
+            return False
+
     def close(self) -> None:
         self._db.close()
 
@@ -82,6 +98,8 @@ class Store:
 def _why(error: Exception) -> str:
     if "locked" in str(error):
         return "in use by another gateway; one state file is for one"
+    if "readonly" in str(error):
+        return "may not be written"
     if "unable to open" in str(error):
         return "cannot be opened or made; does its folder exist, and may it be written?"
     return f"not a state file of this gateway ({error}); move it away, or name another"

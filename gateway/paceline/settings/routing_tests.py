@@ -67,6 +67,7 @@ def decision_when_idle(
 
     `headers` have lower-case names; a body without a model asks for the first. Raises RequestError.
     """
+    settings.auth.check_name(key_name)
     view = view_of(endpoint, {"model": settings.models[0].name, **body})
     model = _asked_for(view, settings.models)
     caller = caller_of(view, body, headers, key_name=key_name, model=model.name)

@@ -15,6 +15,7 @@ from typing import Any
 
 from paceline.core.rules import Rule
 from paceline.core.types import Endpoint, Speculation, Workload
+from paceline.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,13 @@ class Auth:
 
     keys: tuple[ApiKey, ...] = ()
     open: bool = False
+
+    def check_name(self, name: str | None) -> None:
+        """Raises InvalidRequest for a name that no key has; None is a request without a key."""
+        known = [key.name for key in self.keys]
+        if name is not None and name not in known:
+            listed = f"; known: {', '.join(known)}" if known else ", nor any other"
+            raise InvalidRequest(f"there is no key named {name[:64]!r}{listed}", param="key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
