@@ -107,7 +107,7 @@ bench-replay: $(READY)  ## what replaying answers costs, on hard texts and on us
 bench-classify: $(READY) $(VENV)/.bench  ## how right the classifier is on sources it has not seen, and how fast
 	@$(BIN)/python -m paceline.bench.classify
 
-bench-control: $(READY)  ## the adaptive choice beside static ones, simulated: half an hour (ARGS=--quick: 3 minutes)
+bench-control: $(READY)  ## the adaptive choice beside static ones, simulated: a quarter of an hour (ARGS=--quick: 3 minutes)
 	@$(BIN)/python -m paceline.bench.control $(ARGS)
 
 classify-training: $(READY) $(VENV)/.bench  ## fit the classifier anew (needs the gathered prompts)
