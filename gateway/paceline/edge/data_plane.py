@@ -19,6 +19,7 @@ from paceline.edge.client import Client, ClientGone
 from paceline.edge.cors import Cors
 from paceline.edge.decisions import Decisions
 from paceline.edge.endpoints import ENDPOINTS
+from paceline.edge.failure_log import FailureLog
 from paceline.edge.forwarding import Forwarder
 from paceline.edge.learner import Learner
 from paceline.edge.own_answers import OwnAnswers
@@ -26,7 +27,7 @@ from paceline.edge.request import Request
 from paceline.edge.telemetry import CLIENT_GONE, Telemetry
 from paceline.edge.wire import JSON, allow, retry_after
 from paceline.edge.workers import Fleet
-from paceline.errors import MethodNotAllowed, NotFound, PacelineError, RequestError, ShuttingDown
+from paceline.errors import MethodNotAllowed, NotFound, PacelineError, ShuttingDown
 from paceline.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class DataPlane:
         self._telemetry = telemetry
         self._decisions = decisions
         self._now_s = now_s
+        self._failures = FailureLog()
         self._authenticator = Authenticator(settings.auth)
         self._cors = Cors(settings.listen.cors_origins)
         self._forwarder = Forwarder(settings, fleet, telemetry, learner, now_s)
@@ -95,7 +97,7 @@ class DataPlane:
         finally:
             record.code = record.code or client.status or 500
             record.ended_s = record.ended_s or self._now_s()
-            _log_failure(request)
+            self._failures.note(record, record.ended_s)
             record.failure = None  # its traceback would keep the request, and its body, with it
             if request.endpoint is not None:
                 self._telemetry.ended(record)
@@ -153,11 +155,3 @@ class DataPlane:
         )
         request.record.body_read_s = self._now_s()
         await self._forwarder.forward(request, body)
-
-
-def _log_failure(request: Request) -> None:
-    """What operators must know of: not what callers do, but what workers and we fail at."""
-    failure, decision = request.record.failure, request.record.decision
-    if failure is not None and not isinstance(failure, RequestError):
-        where = decision.worker if decision else "no worker"
-        log.warning("request %s, %s: %s (%s)", request.id, where, failure.message, failure.code)
