@@ -36,6 +36,20 @@ def test_a_file_that_was_taken_away_is_made_anew(how: str, tmp_path: Path, caplo
     assert "taken away" in caplog.text
 
 
+def test_a_place_that_is_anothers_now_is_tried_again(tmp_path: Path) -> None:
+    path = tmp_path / "paceline.db"
+    store = Store(path)
+    path.unlink()
+    other = Store(path)
+    for _ in range(2):
+        with pytest.raises(sqlite3.Error, match="locked"):
+            store.save(STATES)
+    other.close()
+    store.save(STATES)
+    store.close()
+    assert kept(path) == STATES
+
+
 def test_one_writer_is_left_alone(tmp_path: Path) -> None:
     first = Store(tmp_path / "paceline.db")
     with pytest.raises(ConfigurationError, match="in use by another gateway"):

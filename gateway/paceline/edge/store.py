@@ -40,10 +40,10 @@ class Store:
             raise ConfigurationError(f"learning.state: {path}: {_why(error)}") from error
 
     def _open(self) -> None:
-        """Raises sqlite3.Error, OSError."""
+        """Raises sqlite3.Error, OSError; then it is not open, and may be tried again."""
+        self._inode = 0  # of no file
         self._db = sqlite3.connect(self.path, timeout=0.0, check_same_thread=False)
         self._db.isolation_level = None
-        self._inode = self.path.stat().st_ino
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._db.execute("BEGIN EXCLUSIVE")
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
@@ -60,6 +60,7 @@ class Store:
             " (model TEXT PRIMARY KEY, saved_unix_s REAL NOT NULL, state TEXT NOT NULL)"
         )
         self._db.execute("COMMIT")
+        self._inode = self.path.stat().st_ino
 
     def load(self) -> dict[str, Any]:
         """What was kept, by model; plain JSON values. Raises ConfigurationError."""
