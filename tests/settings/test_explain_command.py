@@ -99,7 +99,7 @@ def test_rules_about_keys_are_explained_for_a_key(run, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["rules"] == {"wish": "key is team, but it is absent"}
 
     assert run(BODY, "--key", "taem", config=keyed) == 1
-    assert "there is no key named 'taem'; known: team" in capsys.readouterr().err
+    assert "there is no key named 'taem'; did you mean \"team\"?" in capsys.readouterr().err
 
 
 KEYED = "auth: {keys: [{name: team, key: secret-of-the-team}]}\n"

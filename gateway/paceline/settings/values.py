@@ -16,6 +16,7 @@ from typing import Any
 from paceline.core.rules import Rule
 from paceline.core.types import Endpoint, Speculation, Workload
 from paceline.errors import InvalidRequest
+from paceline.settings.problems import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,8 @@ class Auth:
         """Raises InvalidRequest for a name that no key has; None is a request without a key."""
         known = [key.name for key in self.keys]
         if name is not None and name not in known:
-            listed = f"; known: {', '.join(known)}" if known else ", nor any other"
-            raise InvalidRequest(f"there is no key named {name[:64]!r}{listed}", param="key")
+            hint = did_you_mean(name, known)
+            raise InvalidRequest(f"there is no key named {name[:64]!r}{hint}", param="key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
