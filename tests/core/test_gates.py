@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.core.gates import refusal
+from paceline.core import gates
 from paceline.core.types import Endpoint, PoolSnapshot, Speculation, WorkerSnapshot
 from paceline.core.views import view_of
 
@@ -23,7 +23,7 @@ UNKNOWN_METHOD = PoolSnapshot(
 
 
 def refusals(pool: PoolSnapshot, endpoint: Endpoint = Endpoint.CHAT_COMPLETIONS, **body):
-    return refusal(view_of(endpoint, {"model": "m", **body}), pool)
+    return gates.refusals(view_of(endpoint, {"model": "m", **body}), [pool]).get(pool.name)
 
 
 SAMPLING = (Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS, Endpoint.RESPONSES)

@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from paceline.core.acceptance import SpeculationReport
+from paceline.core.beliefs import MOST_TOKENS
 from paceline.core.dialects import Said
 from paceline.core.types import Classification, CopyRatio, Decision, Reason, Workload
-from paceline.edge.lessons import MAX_TOKENS, WHOLE_TOKENS, Lesson, decode_s, outcome_of
+from paceline.edge.lessons import WHOLE_TOKENS, Lesson, decode_s, outcome_of
 from paceline.edge.telemetry import RequestRecord
 from paceline.edge.workers import Busy
 
@@ -71,7 +72,7 @@ def test_a_shorter_k_leaves_longer_drafts_unseen():
         {"num_output_tokens": None},
         {"num_output_tokens": 0},
         {"num_output_tokens": -3},
-        {"num_output_tokens": MAX_TOKENS + 1},
+        {"num_output_tokens": MOST_TOKENS + 1},
     ],
 )
 def test_what_says_too_little_or_nonsense_teaches_nothing(more):

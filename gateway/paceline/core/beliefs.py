@@ -63,9 +63,10 @@ TYPICAL_WEIGHT = 1.0 / 64.0
 """Of one request in that."""
 CHARS_PER_TOKEN = 4.0
 """Of English text in common vocabularies (OpenAI's rule of thumb); learned for the traffic here."""
-MOST_TOKENS = float(2**24)
+MOST_TOKENS = 2**24
+"""Of a prompt or an answer that is believed: beyond it a worker has miscounted. So what is learned,
+and kept, has this bound too."""
 MOST_CHARS_PER_TOKEN = float(2**32)
-"""Bounds of what a state kept may hold: those of the requests that are learned from."""
 
 
 class Outlook(Struct, frozen=True, kw_only=True):

@@ -16,13 +16,7 @@ def refusals(view: RequestView, pools: Iterable[PoolSnapshot]) -> dict[str, str]
     """Of the `pools` that cannot serve this request, why, in words for the caller."""
     if not (view.min_p or view.logit_bias):
         return {}
-    return {pool.name: why for pool in pools if (why := refusal(view, pool)) is not None}
-
-
-def refusal(view: RequestView, pool: PoolSnapshot) -> str | None:
-    """Why `pool` cannot serve this request, in words for the caller; None if it can."""
-    if pool.speculation is None or not (view.min_p or view.logit_bias):
-        return None
     blocked = {"min_p": view.min_p, "logit_bias": view.logit_bias}
     names = " and ".join(name for name, is_set in blocked.items() if is_set)
-    return f"{names} cannot be used with speculative decoding"
+    why = f"{names} cannot be used with speculative decoding"
+    return {pool.name: why for pool in pools if pool.speculation is not None}

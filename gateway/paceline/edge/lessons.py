@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from paceline.core.acceptance import SpeculationReport
-from paceline.core.beliefs import Outcome
+from paceline.core.beliefs import MOST_TOKENS, Outcome
 from paceline.core.priors import band_shares
 from paceline.core.replayable import Replayed
 from paceline.core.types import Decision
@@ -15,8 +15,6 @@ from paceline.edge.teacher import Kept
 from paceline.edge.telemetry import RequestRecord
 from paceline.edge.workers import Busy
 
-MAX_TOKENS = 2**24
-"""Of a prompt or an answer that is believed: beyond it a worker has miscounted."""
 WHOLE_TOKENS = 48
 """Of a whole answer that is long enough to tell the seconds of a pass."""
 
@@ -52,7 +50,7 @@ def outcome_of(
     if record is None or ended is None or record.code != 200:
         return None
     written = record.said.num_output_tokens
-    if written is None or not 0 < written <= MAX_TOKENS:
+    if written is None or not 0 < written <= MOST_TOKENS:
         return None
     read = record.said.num_prompt_tokens
     report, k = _believed(record.said.report, written, lesson.limit), lesson.k
@@ -73,7 +71,7 @@ def outcome_of(
         believed=band_shares(decision.classification.copy_ratio),
         k=k,
         prompt_chars=lesson.prompt_chars,
-        prompt_tokens=read if read is not None and 0 < read <= MAX_TOKENS else None,
+        prompt_tokens=read if read is not None and 0 < read <= MOST_TOKENS else None,
         output_tokens=written,
         max_tokens=lesson.max_tokens,
         accepted=accepted,
