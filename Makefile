@@ -21,7 +21,7 @@ help:  ## list the commands
 
 setup: $(READY) $(JS_BUILT)  ## .venv with paceline and everything to develop it, the TypeScript build
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt hatch_build.py $(wildcard gateway/paceline/native/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Paceline needs Python 3.11 or newer; this is $$($(PYTHON) --version). Say make PYTHON=..."; exit 1; }
 	@echo "setting up $(VENV) (about half a minute the first time)"
