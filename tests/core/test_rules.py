@@ -125,7 +125,7 @@ def test_a_condition_and_its_negation_never_agree(condition: Condition, headers:
     ],
 )
 def test_comparison(text: str, number: float | None, holds: bool) -> None:
-    assert compare(text).holds(number) is holds
+    assert compare(text).test()(number) is holds
 
 
 @pytest.mark.parametrize(

@@ -12,22 +12,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp
 from operator import itemgetter
 
 from msgspec import Struct
 
 from paceline.core import classifier_weights
+from paceline.core.compiled import judge
 from paceline.core.copying import CopyModel, LogOdds, copy_ratio, power_of
+from paceline.core.judge import Weight
 from paceline.core.signals import in_words
 from paceline.core.types import Classification, Material, RequestFeatures, Workload
 
 Posterior = tuple[float, float, float]
 """P(code), P(chat), P(edit)."""
-Weight = tuple[float, float, float, float, str]
-"""Of a signal: log-odds for code, chat, edit, which add up to about 0; what it adds to the mean of
-high copy ratios (`copying.py`); and its name in words."""
-
 CLASSES = (Workload.CODE, Workload.CHAT, Workload.EDIT)
 SIZES = (60, 160, 320, 640, 1300, 2600, 5200, 12000)
 """Upper ends of the bands of `material_chars`, but for the last."""
@@ -108,57 +106,43 @@ def classify(features: RequestFeatures, model: Model = MODEL) -> Classification:
     """The most likely workload of a request; its own label, if it gave one, is not looked at."""
     material = features.material
     band = bisect_left(SIZES, features.material_chars)
-    seen = _seen(features, model, band)
-    logs, adds = _log_odds(seen)
-    best = logs.index(max(logs))
+    weights = model.weights[material]
+    bias, share = model.bias[material][band], model.copying.share
+    logs, adds, odds = judge(features.signals, weights, bias, band, share)
     evidence: Iterable[str]
     if features.view.has_text:
-        confidence, evidence = min(exp(logs[best]), 1.0), _Evidence(seen, best)
+        highest = max(logs)
+        best = logs.index(highest)
+        confidence, evidence = min(exp(highest), 1.0), _Evidence(features.signals, weights, best)
     else:
         confidence, best, evidence = 0.0, 1, _NO_TEXT
     return Classification(
         workload=CLASSES[best],
         label_confidence=confidence,
-        copy_ratio=copy_ratio(exp(logs[2]), logs, material, band, adds, model.copying),
+        copy_ratio=copy_ratio(odds, material, band, adds, model.copying),
         evidence=evidence,
     )
 
 
 def log_posterior(features: RequestFeatures, model: Model) -> LogOdds:
     """What `classify` believes of the workload: log P(code), log P(chat), log P(edit)."""
-    seen = _seen(features, model, bisect_left(SIZES, features.material_chars))
-    return _log_odds(seen)[0]
-
-
-def _seen(features: RequestFeatures, model: Model, band: int) -> list[Weight]:
-    """The bias and what each signal weighs; one too rare to learn of has no weight."""
-    known = filter(None, map(model.weights[features.material].get, features.signals))
-    return [model.bias[features.material][band], *known]
-
-
-def _log_odds(seen: list[Weight]) -> tuple[LogOdds, float]:
-    """The log-softmax of what was seen, and what that adds to the mean of high copy ratios."""
-    code = chat = edit = adds = 0.0
-    for for_code, for_chat, for_edit, for_ratio, _ in seen:
-        code += for_code
-        chat += for_chat
-        edit += for_edit
-        adds += for_ratio
-    highest = max(code, chat, edit)
-    total = highest + log(exp(code - highest) + exp(chat - highest) + exp(edit - highest))
-    return (code - total, chat - total, edit - total), adds
+    band = bisect_left(SIZES, features.material_chars)
+    weights, bias = model.weights[features.material], model.bias[features.material][band]
+    return judge(features.signals, weights, bias, band, model.copying.share)[0]
 
 
 class _Evidence(Struct, frozen=True):
     """What spoke for the class at `best`, the strongest first, in an operator's words; they are
     looked for when somebody reads them."""
 
-    seen: list[Weight]
+    signals: frozenset[str]
+    weights: Mapping[str, Weight]
     best: int
 
     def __iter__(self) -> Iterator[str]:
         best = self.best
-        strongest = sorted(self.seen[1:], key=_FOR_CLASS[best], reverse=True)[: _MAX_REASONS + 1]
+        seen = filter(None, map(self.weights.get, self.signals))
+        strongest = sorted(seen, key=_FOR_CLASS[best], reverse=True)[: _MAX_REASONS + 1]
         while strongest and strongest[-1][:3][best] < _MIN_REASON:
             strongest.pop()
         names = dict.fromkeys(map(_NAME, strongest))  # several may read the same

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp
-from operator import mul
 
 from paceline.core.types import CopyRatio, Material
 
@@ -24,6 +23,9 @@ LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 LOW_MEANS = (0.0004, 0.96)
 HIGH_MEANS = (0.1, 0.95)
 """Where the means within the parts are cut off, as shares of the part."""
+
+LEAST_LOG = -7.0
+"""A log-probability below this says no more than it."""
 
 STEPS = 200
 """Shares and means are rounded to one part in as many."""
@@ -47,22 +49,17 @@ def share_terms(edit: float, logs: LogOdds, band: int) -> tuple[float, ...]:
     """What the log-odds of a high copy ratio are linear in."""
     code, chat, edits = logs
     size = band / 8.0
-    return (1.0, edit, size, edit * size, max(code, -7.0), max(chat, -7.0), max(edits, -7.0))
+    bounded = max(code, LEAST_LOG), max(chat, LEAST_LOG), max(edits, LEAST_LOG)
+    return (1.0, edit, size, edit * size, *bounded)
 
 
 def copy_ratio(
-    edit: float,
-    logs: LogOdds,
-    material: Material,
-    band: int,
-    from_signals: float,
-    model: CopyModel,
+    odds: float, material: Material, band: int, from_signals: float, model: CopyModel
 ) -> CopyRatio:
-    """The distribution for a posterior and a band of the size of the material.
+    """The distribution for the log-odds of a high copy ratio and a band of the material's size.
 
     `from_signals` is what the signals add to the mean of high copy ratios.
     """
-    odds = sum(map(mul, model.share, share_terms(edit, logs, band)))
     return _mixture(
         round(STEPS / (1.0 + exp(-odds))),
         model.low_powers[material][band],

@@ -71,6 +71,7 @@ def route(
     usable = allowed - outcome.forbidden
     candidates = [pool for pool in model.pools if pool.name in usable]
     up = [pool for pool in candidates if pool.is_up]
+    up_names = [pool.name for pool in up]
     choice = None
     if adaptive is not None and up and features.view.endpoint in GENERATING:
         outlook = adaptive.expectations.outlook(features, classification, caller)
@@ -91,7 +92,7 @@ def route(
         rule=outcome.rule,
         pools=tuple(
             [
-                _allowed(pool.name) if pool in up else _not_used(pool, refused, outcome)
+                _allowed(pool.name) if pool.name in up_names else _not_used(pool, refused, outcome)
                 for pool in model.pools
             ]
         ),

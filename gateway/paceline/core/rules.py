@@ -48,8 +48,10 @@ class Comparison:
             raise ValueError(f'"{text}" is not a comparison; write for example ">=0.6" or "<100"')
         return cls(sign=found[1], value=float(found[2]))
 
-    def holds(self, number: float | None) -> bool:
-        return number is not None and _OPERATORS[self.sign](number, self.value)
+    def test(self) -> Callable[[float | None], bool]:
+        """What tells whether it holds for a number."""
+        compare, bound = _OPERATORS[self.sign], self.value
+        return lambda number: number is not None and compare(number, bound)
 
     def __str__(self) -> str:
         return f"{self.sign}{self.value:g}"
@@ -68,6 +70,13 @@ class Condition:
     any_of: tuple[str | bool | int | float | Comparison, ...]
     header: str | None = None
     negate: bool = False
+    matches: Callable[[Any], bool] = field(init=False, repr=False, compare=False)
+    """Whether a value is one of `any_of`; made once, since every request asks."""
+
+    def __post_init__(self) -> None:
+        tests = [_test(wanted, self) for wanted in self.any_of]
+        (matches,) = tests if len(tests) == 1 else [lambda value: any(t(value) for t in tests)]
+        object.__setattr__(self, "matches", matches)
 
     def __str__(self) -> str:
         name = f"header {self.header}" if self.header else self.field
@@ -196,7 +205,7 @@ def _mismatch(rule: Rule, known: Mapping[str, Any], caller: Caller) -> RuleVerdi
             value = known[condition.field]
         else:
             value = caller.headers.get(condition.header)
-        if _matches(condition, value) == condition.negate:
+        if condition.matches(value) == condition.negate:
             return _Mismatch(rule=rule.name, obstacle=condition, value=value)
     return None
 
@@ -214,20 +223,15 @@ def _said(value: Any) -> str:
             return str(value)
 
 
-def _matches(condition: Condition, value: Any) -> bool:
-    for wanted in condition.any_of:
-        if isinstance(wanted, Comparison):
-            if wanted.holds(value):
-                return True
-        elif wanted is True and (condition.header is not None or condition.field in _PRESENCE):
-            if value is not None:
-                return True
-        elif wanted is False and condition.field in _PRESENCE:
-            if value is None:
-                return True
-        elif value is not None and wanted == value:
-            return True
-    return False
+def _test(wanted: Any, condition: Condition) -> Callable[[Any], bool]:
+    """Whether a value is the one that is `wanted`."""
+    if isinstance(wanted, Comparison):
+        return wanted.test()
+    if wanted is True and (condition.header is not None or condition.field in _PRESENCE):
+        return lambda value: value is not None
+    if wanted is False and condition.field in _PRESENCE:
+        return lambda value: value is None
+    return lambda value: value is not None and bool(wanted == value)
 
 
 _PRESENCE = frozenset({"response_format"})

@@ -1,11 +1,393 @@
-/* The costs of a place, as `core/choose.py` reckons them. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+/* The twin of `core/offers.py`: its `best` and `confidence`, for workers that choose their own k.
+ *
+ * Each line of arithmetic is the law's, in the law's order, so that both round alike. Whatever is
+ * not as usual (a worker that may be told k, a field of another type, a division by 0) is the law's
+ * to answer, or to refuse. */
+#include "fields.h"
 
-static PyMethodDef methods[] = {{NULL, NULL, 0, NULL}};
-static PyModuleDef_Slot slots[] = {{0, NULL}};
-static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "costs", NULL, 0, methods, slots, NULL, NULL, NULL,
+enum { OFFER, POOL, WORKER, LOAD, DRAFTING, STEP, OUTLOOK, TERMS, NUM_CLASSES };
+
+static const char *const CLASSES[NUM_CLASSES] = {
+    "Offer",    "PoolSnapshot", "WorkerSnapshot", "WorkerLoad",
+    "Drafting", "StepTime",     "Outlook",        "Terms",
 };
 
-PyMODINIT_FUNC PyInit_costs(void) { return PyModuleDef_Init(&module); }
+#define FIELDS(X) \
+    X(OFFER, pool) X(OFFER, drafting) X(OFFER, step_time) X(OFFER, outlook) X(OFFER, eta) \
+    X(OFFER, preference) \
+    X(POOL, name) X(POOL, workers) X(POOL, max_num_seqs) \
+    X(WORKER, url) X(WORKER, in_flight) X(WORKER, last_picked) X(WORKER, up) X(WORKER, on_trial) \
+    X(WORKER, share) X(WORKER, load) X(WORKER, drafting) X(WORKER, elsewhere) \
+    X(WORKER, per_request_k) \
+    X(LOAD, running) X(LOAD, waiting) \
+    X(DRAFTING, shares) X(DRAFTING, inverse_taus) X(DRAFTING, mean_inverses) X(DRAFTING, fill) \
+    X(STEP, fixed_s) X(STEP, token_s) X(STEP, kv_token_s) X(STEP, known_to) \
+    X(OUTLOOK, output_tokens) X(OUTLOOK, prompt_tokens) X(OUTLOOK, context) \
+    X(TERMS, pool) X(TERMS, k) X(TERMS, prefill_s) X(TERMS, preference) X(TERMS, slope_s)
+
+#define AS_MEMBER(class, name) Py_ssize_t class##_##name;
+#define LOOKED_UP(class, name) \
+    if ((self->class##_##name = field_offset(self->classes[class], #name)) < 0) return NULL;
+#define GET(value, field) field_at(value, self->field)
+
+typedef struct {
+    PyObject *classes[NUM_CLASSES];
+    PyObject *law_best, *law_confidence;
+    double worth, max_num_seqs;
+    FIELDS(AS_MEMBER)
+} State;
+
+/* What the request and the pool say, the same for each of its workers. */
+typedef struct {
+    PyObject *pool, *step_time;
+    double fill, context, prompt_tokens, output_tokens, eta, preference, inverse_tau, seats;
+    double limit;
+} Case;
+
+typedef struct {
+    PyObject *worker, *step; /* borrowed; owned */
+    double running, scheduled, pass_s, before_s, prefill_s, queue, harm, slope_s, cost_s;
+    double turn;
+} Sum;
+
+static int is_a(const State *self, PyObject *value, int class) {
+    return value != NULL && (PyObject *)Py_TYPE(value) == self->classes[class];
+}
+
+/* ---- one worker ----------------------------------------------------------------------------- */
+
+static int seats_of(const State *self, const Case *at, PyObject *worker, double *seats) {
+    PyObject *load = GET(worker, WORKER_load);
+    if (!is_a(self, load, LOAD)) return 0;
+    *seats = at->seats;
+    PyObject *waiting = GET(load, LOAD_waiting), *running = GET(load, LOAD_running);
+    if (waiting == Py_None || running == Py_None) return 1;
+    double num_waiting, num_running;
+    if (!as_double(waiting, &num_waiting) || !as_double(running, &num_running)) return 0;
+    if (num_waiting != 0.0 && num_running != 0.0) {
+        double now = 1.0 > num_running ? 1.0 : num_running;
+        if (now < *seats) *seats = now;
+    }
+    return 1;
+}
+
+static double seconds(double fixed_s, double token_s, double kv_token_s, double running,
+                      double scheduled, double context) {
+    return fixed_s + token_s * scheduled + kv_token_s * running * context;
+}
+
+/* 1 if it could be reckoned, 0 if it is the law's to do, -1 with an exception. `sum->step` is owned
+ * where it is 1. */
+static int reckon(const State *self, const Case *at, PyObject *worker, Sum *sum) {
+    double in_flight, elsewhere, share, drafting, seats, fixed_s, token_s, kv_token_s;
+    if (!as_double(GET(worker, WORKER_in_flight), &in_flight) ||
+        !as_double(GET(worker, WORKER_elsewhere), &elsewhere) ||
+        !as_double(GET(worker, WORKER_share), &share) || share == 0.0 ||
+        !as_double(GET(worker, WORKER_drafting), &drafting) ||
+        !as_double(GET(worker, WORKER_last_picked), &sum->turn) ||
+        !seats_of(self, at, worker, &seats) || seats == 0.0)
+        return 0;
+    PyObject *asked[] = {at->pool, worker};
+    PyObject *step = PyObject_Vectorcall(at->step_time, asked, 2, NULL);
+    if (step == NULL) return -1;
+    if (!is_a(self, step, STEP) || !as_double(GET(step, STEP_fixed_s), &fixed_s) ||
+        !as_double(GET(step, STEP_token_s), &token_s) ||
+        !as_double(GET(step, STEP_kv_token_s), &kv_token_s)) {
+        Py_DECREF(step);
+        return 0;
+    }
+    double counted = in_flight + elsewhere;
+    double present = (counted + 1.0) / share - 1.0;
+    double running = present < seats ? present : seats - 1.0;
+    double beside = running;
+    if (counted > 0) {
+        double slots = drafting + elsewhere * at->limit;
+        beside *= 1.0 + slots * at->fill / counted;
+    }
+    double scheduled = beside + 1.0 + at->limit * at->fill;
+    double pass_s = seconds(fixed_s, token_s, kv_token_s, running + 1.0, scheduled, at->context);
+    double before_s = seconds(fixed_s, token_s, kv_token_s, running, beside, at->context);
+    if (pass_s == 0.0) {
+        Py_DECREF(step);
+        return 0;
+    }
+    double waiting = present + 1.0 - seats;
+    sum->worker = worker;
+    sum->step = step;
+    sum->running = running;
+    sum->scheduled = scheduled;
+    sum->pass_s = pass_s;
+    sum->before_s = before_s;
+    sum->prefill_s = pass_s + token_s * at->prompt_tokens;
+    sum->queue = (waiting > 0.0 ? waiting : 0.0) / seats;
+    sum->harm = at->eta * running * (1.0 - before_s / pass_s);
+    sum->slope_s =
+        at->output_tokens * pass_s * (1.0 + sum->queue + sum->harm) * at->preference;
+    sum->cost_s = sum->prefill_s * at->preference + sum->slope_s * at->inverse_tau;
+    return 1;
+}
+
+/* ---- the best of a pool --------------------------------------------------------------------- */
+
+/* Whether all that `at` needs is there, as usual. `limit` is the pool's k. */
+static int read_case(const State *self, PyObject *offer, Case *at, Py_ssize_t *limit) {
+    if (!is_a(self, offer, OFFER)) return 0;
+    PyObject *pool = GET(offer, OFFER_pool), *drafting = GET(offer, OFFER_drafting);
+    PyObject *outlook = GET(offer, OFFER_outlook);
+    if (!is_a(self, pool, POOL) || !is_a(self, drafting, DRAFTING) ||
+        !is_a(self, outlook, OUTLOOK))
+        return 0;
+    PyObject *taus = GET(drafting, DRAFTING_inverse_taus);
+    PyObject *means = GET(drafting, DRAFTING_mean_inverses);
+    PyObject *seats = GET(pool, POOL_max_num_seqs);
+    if (!PyTuple_CheckExact(taus) || !PyTuple_CheckExact(means)) return 0;
+    *limit = PyTuple_GET_SIZE(taus) - 1;
+    if (*limit < 0 || *limit >= PyTuple_GET_SIZE(means)) return 0;
+    at->pool = pool;
+    at->limit = (double)*limit;
+    at->seats = 0.0;
+    if (seats != Py_None && !as_double(seats, &at->seats)) return 0;
+    if (at->seats == 0.0) at->seats = self->max_num_seqs;
+    at->step_time = GET(offer, OFFER_step_time);
+    return at->step_time != NULL && as_double(GET(drafting, DRAFTING_fill), &at->fill) &&
+           as_double(GET(outlook, OUTLOOK_context), &at->context) &&
+           as_double(GET(outlook, OUTLOOK_prompt_tokens), &at->prompt_tokens) &&
+           as_double(GET(outlook, OUTLOOK_output_tokens), &at->output_tokens) &&
+           as_double(GET(offer, OFFER_eta), &at->eta) &&
+           as_double(GET(offer, OFFER_preference), &at->preference) &&
+           as_double(PyTuple_GET_ITEM(means, *limit), &at->inverse_tau);
+}
+
+static PyObject *terms_of(const State *self, PyObject *offer, const Sum *sum, Py_ssize_t limit) {
+    PyObject *drafting = GET(offer, OFFER_drafting), *outlook = GET(offer, OFFER_outlook);
+    PyObject *made[] = {
+        PyLong_FromSsize_t(limit),         PyFloat_FromDouble(sum->running),
+        PyFloat_FromDouble(sum->scheduled), PyFloat_FromDouble(sum->pass_s),
+        PyFloat_FromDouble(sum->before_s), PyFloat_FromDouble(sum->prefill_s),
+        PyFloat_FromDouble(sum->queue),    PyFloat_FromDouble(sum->harm),
+        PyFloat_FromDouble(sum->slope_s),  PyFloat_FromDouble(sum->cost_s),
+    };
+    enum { NUM_MADE = sizeof made / sizeof *made };
+    PyObject *terms = NULL;
+    int complete = 1;
+    for (int i = 0; i < NUM_MADE; i++) complete = complete && made[i] != NULL;
+    if (complete) {
+        PyObject *fields[] = {
+            GET(GET(offer, OFFER_pool), POOL_name),
+            GET(sum->worker, WORKER_url),
+            made[0], /* k */
+            PyTuple_GET_ITEM(GET(drafting, DRAFTING_mean_inverses), limit),
+            GET(outlook, OUTLOOK_output_tokens),
+            made[1], /* running */
+            made[2], /* scheduled */
+            GET(sum->step, STEP_known_to),
+            made[3], /* pass_s */
+            made[4], /* pass_before_s */
+            made[5], /* prefill_s */
+            made[6], /* queue */
+            made[7], /* harm */
+            GET(offer, OFFER_preference),
+            made[8], /* slope_s */
+            made[9], /* cost_s */
+        };
+        terms = PyObject_Vectorcall(self->classes[TERMS], fields, sizeof fields / sizeof *fields,
+                                    NULL);
+    }
+    for (int i = 0; i < NUM_MADE; i++) Py_XDECREF(made[i]);
+    return terms;
+}
+
+/* Of the workers that are up (or, if `on_trial`, of those due for a trial) the cheapest, and of
+ * equals the one whose turn was longest ago. As `reckon`; 0 too if there is none. */
+static int cheapest(const State *self, const Case *at, PyObject *workers, int on_trial, Sum *best) {
+    best->step = NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(workers); i++) {
+        PyObject *worker = PyTuple_GET_ITEM(workers, i);
+        if (GET(worker, WORKER_up) != Py_True) continue;
+        if (on_trial && GET(worker, WORKER_on_trial) != Py_True) continue;
+        Sum sum;
+        int done = reckon(self, at, worker, &sum);
+        if (done != 1) {
+            Py_CLEAR(best->step);
+            return done;
+        }
+        if (best->step == NULL || sum.cost_s < best->cost_s ||
+            (sum.cost_s == best->cost_s && sum.turn < best->turn)) {
+            Py_XDECREF(best->step);
+            *best = sum;
+        } else {
+            Py_DECREF(sum.step);
+        }
+    }
+    return best->step != NULL;
+}
+
+/* Whether all workers are as usual; whether one that is up is due for a trial. */
+static int are_usual(const State *self, PyObject *workers, int *on_trial) {
+    if (!PyTuple_CheckExact(workers)) return 0;
+    *on_trial = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(workers); i++) {
+        PyObject *worker = PyTuple_GET_ITEM(workers, i);
+        if (!is_a(self, worker, WORKER) || GET(worker, WORKER_per_request_k) != Py_False) return 0;
+        PyObject *up = GET(worker, WORKER_up), *trial = GET(worker, WORKER_on_trial);
+        if (!PyBool_Check(up) || !PyBool_Check(trial)) return 0;
+        *on_trial = *on_trial || (up == Py_True && trial == Py_True);
+    }
+    return 1;
+}
+
+static PyObject *best(PyObject *module, PyObject *offer) {
+    const State *self = PyModule_GetState(module);
+    Case at;
+    Sum sum;
+    Py_ssize_t limit;
+    int on_trial, done = 0;
+    if (self->law_best == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "configure comes first");
+        return NULL;
+    }
+    if (read_case(self, offer, &at, &limit)) {
+        PyObject *workers = GET(at.pool, POOL_workers);
+        if (workers != NULL && are_usual(self, workers, &on_trial))
+            done = cheapest(self, &at, workers, on_trial, &sum);
+    }
+    if (done < 0) return NULL;
+    if (!done) return PyObject_CallOneArg(self->law_best, offer);
+    PyObject *terms = terms_of(self, offer, &sum, limit);
+    Py_DECREF(sum.step);
+    return terms;
+}
+
+/* ---- how sure it is ------------------------------------------------------------------------- */
+
+static int read_terms(const State *self, PyObject *terms, Py_ssize_t *k, double *fixed_s,
+                      double *slope_s) {
+    double prefill_s, preference;
+    PyObject *length = GET(terms, TERMS_k);
+    if (length == NULL || !PyLong_CheckExact(length) ||
+        !as_double(GET(terms, TERMS_prefill_s), &prefill_s) ||
+        !as_double(GET(terms, TERMS_preference), &preference) ||
+        !as_double(GET(terms, TERMS_slope_s), slope_s))
+        return 0;
+    *fixed_s = prefill_s * preference;
+    *k = PyLong_AsSsize_t(length);
+    if (*k == -1) PyErr_Clear();
+    return 1;
+}
+
+/* 1 / tokens a pass with k, by case: borrowed, NULL if there is no such k. */
+static PyObject *by_case(const State *self, PyObject *drafting, Py_ssize_t k) {
+    PyObject *rows = GET(drafting, DRAFTING_inverse_taus);
+    if (!PyTuple_CheckExact(rows) || k < 0 || k >= PyTuple_GET_SIZE(rows)) return NULL;
+    PyObject *row = PyTuple_GET_ITEM(rows, k);
+    return PyTuple_CheckExact(row) ? row : NULL;
+}
+
+static int sum_up(const State *self, PyObject *const *args, double *sure) {
+    PyObject *chosen = args[0], *other = args[1], *ours = args[2], *theirs = args[3];
+    if (!is_a(self, chosen, TERMS) || !is_a(self, other, TERMS) || !is_a(self, ours, DRAFTING) ||
+        !is_a(self, theirs, DRAFTING))
+        return 0;
+    PyObject *pool = GET(chosen, TERMS_pool), *default_pool = GET(other, TERMS_pool);
+    if (!PyUnicode_CheckExact(pool) || !PyUnicode_CheckExact(default_pool)) return 0;
+    if (pool == default_pool || PyUnicode_Compare(pool, default_pool) == 0) {
+        *sure = 1.0;
+        return 1;
+    }
+    Py_ssize_t k, default_k;
+    double fixed_s, slope_s, default_fixed_s, default_slope_s;
+    if (!read_terms(self, chosen, &k, &fixed_s, &slope_s) ||
+        !read_terms(self, other, &default_k, &default_fixed_s, &default_slope_s))
+        return 0;
+    PyObject *shares = GET(ours, DRAFTING_shares), *row = by_case(self, ours, k);
+    PyObject *default_row = by_case(self, theirs, default_k);
+    if (row == NULL || default_row == NULL || !PyTuple_CheckExact(shares) ||
+        PyTuple_GET_SIZE(shares) != PyTuple_GET_SIZE(row) ||
+        PyTuple_GET_SIZE(shares) != PyTuple_GET_SIZE(default_row))
+        return 0;
+    double margin_s = self->worth * default_fixed_s - fixed_s;
+    double theirs_s = self->worth * default_slope_s;
+    *sure = 0.0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shares); i++) {
+        double share, one, another;
+        if (!as_double(PyTuple_GET_ITEM(shares, i), &share) ||
+            !as_double(PyTuple_GET_ITEM(row, i), &one) ||
+            !as_double(PyTuple_GET_ITEM(default_row, i), &another))
+            return 0;
+        if (slope_s * one < margin_s + theirs_s * another) *sure += share;
+    }
+    return 1;
+}
+
+static PyObject *confidence(PyObject *module, PyObject *const *args, Py_ssize_t num_args) {
+    const State *self = PyModule_GetState(module);
+    double sure;
+    if (self->law_confidence == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "configure comes first");
+        return NULL;
+    }
+    if (num_args == 4 && sum_up(self, args, &sure)) return PyFloat_FromDouble(sure);
+    return PyObject_Vectorcall(self->law_confidence, args, (size_t)num_args, NULL);
+}
+
+/* ---- the module ----------------------------------------------------------------------------- */
+
+static int take_number(PyObject *law, const char *name, double *found) {
+    PyObject *value = PyObject_GetAttrString(law, name);
+    if (value == NULL) return 0;
+    *found = PyFloat_AsDouble(value);
+    Py_DECREF(value);
+    return !PyErr_Occurred();
+}
+
+static PyObject *configure(PyObject *module, PyObject *law) {
+    State *self = PyModule_GetState(module);
+    for (int i = 0; i < NUM_CLASSES; i++) {
+        PyObject *found = PyObject_GetAttrString(law, CLASSES[i]);
+        if (found == NULL) return NULL;
+        Py_XSETREF(self->classes[i], found);
+    }
+    FIELDS(LOOKED_UP)
+    if (!take_number(law, "WORTH", &self->worth) ||
+        !take_number(law, "MAX_NUM_SEQS", &self->max_num_seqs))
+        return NULL;
+    Py_XSETREF(self->law_best, PyObject_GetAttrString(law, "best"));
+    Py_XSETREF(self->law_confidence, PyObject_GetAttrString(law, "confidence"));
+    if (self->law_best == NULL || self->law_confidence == NULL) return NULL;
+    Py_RETURN_NONE;
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg) {
+    State *self = PyModule_GetState(module);
+    for (int i = 0; i < NUM_CLASSES; i++) Py_VISIT(self->classes[i]);
+    Py_VISIT(self->law_best);
+    Py_VISIT(self->law_confidence);
+    return 0;
+}
+
+static int clear(PyObject *module) {
+    State *self = PyModule_GetState(module);
+    for (int i = 0; i < NUM_CLASSES; i++) Py_CLEAR(self->classes[i]);
+    Py_CLEAR(self->law_best);
+    Py_CLEAR(self->law_confidence);
+    return 0;
+}
+
+static void finish(void *module) { clear(module); }
+
+static PyMethodDef METHODS[] = {
+    {"configure", configure, METH_O, "Takes the law's classes, constants and functions."},
+    {"best", best, METH_O, "As `paceline.core.offers.best`."},
+    {"confidence", (PyCFunction)(void (*)(void))confidence, METH_FASTCALL,
+     "As `paceline.core.offers.confidence`."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot SLOTS[] = {{0, NULL}};
+
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT, "costs", "The twin of `paceline.core.offers`.", sizeof(State),
+    METHODS, SLOTS, traverse, clear, finish,
+};
+
+PyMODINIT_FUNC PyInit_costs(void) { return PyModuleDef_Init(&MODULE); }

@@ -1,0 +1,9 @@
+from types import ModuleType
+
+from paceline.core.offers import Offer
+from paceline.core.pool_belief import Drafting
+from paceline.core.types import Terms
+
+def configure(law: ModuleType) -> None: ...
+def best(offer: Offer) -> Terms: ...
+def confidence(chosen: Terms, default: Terms, ours: Drafting, theirs: Drafting) -> float: ...
