@@ -55,7 +55,7 @@ def edit(copy_ratio: CopyRatio = COPIES) -> Classification:
 def tau(beliefs: Beliefs, name: str, k: int, template: int = 0) -> float:
     """Tokens a pass that an edit is expected to get."""
     outlook = beliefs.outlook(features(), edit(), Caller(template=template))
-    return 1 / beliefs.drafting(pool(name), outlook).mean_inverses[k]
+    return 1 / beliefs.draftings(outlook)[name].mean_inverses[k]
 
 
 def on_ngram(accepted: tuple[int, ...], passes: int, **more: object) -> Outcome:
@@ -85,7 +85,7 @@ def test_every_pool_has_a_tau_for_each_k_in_each_case():
     beliefs = Beliefs(pools=POOLS)
     outlook = beliefs.outlook(features(), edit(), Caller())
     for name, limit in (("ngram", 5), ("eagle3", 3), ("plain", 0)):
-        cases = beliefs.drafting(pool(name), outlook)
+        cases = beliefs.draftings(outlook)[name]
         assert sum(cases.shares) == pytest.approx(1.0)
         assert [len(row) for row in cases.inverse_taus] == [NUM_BANDS] * (limit + 1)
 
@@ -129,8 +129,8 @@ def test_code_that_drafts_well_on_a_head_is_not_taken_for_copying():
         )
         beliefs.observe(outcome, float(now_s))
     outlook = beliefs.outlook(features(), code, Caller())
-    assert 1 / beliefs.drafting(pool("eagle3"), outlook).mean_inverses[3] > 3.2
-    assert 1 / beliefs.drafting(pool("ngram"), outlook).mean_inverses[5] < 1.35
+    assert 1 / beliefs.draftings(outlook)["eagle3"].mean_inverses[3] > 3.2
+    assert 1 / beliefs.draftings(outlook)["ngram"].mean_inverses[5] < 1.35
 
 
 def test_a_known_copy_ratio_teaches_from_any_pool():
@@ -160,7 +160,7 @@ def test_the_speed_of_one_pool_is_believed_of_the_others_until_they_are_seen():
             k=0, prompt_tokens=100, output_tokens=101, decode_s=100 * 4 * shape.seconds(1, 1, 150),
         )  # fmt: skip
         beliefs.observe(outcome, float(now_s))
-    ngram = beliefs.step_time(pool("ngram"), pool("ngram").workers[0])
+    ngram = beliefs.step_times("ngram")["http://ngram"]
     assert ngram.fixed_s == pytest.approx(4 * prior_step_time("ngram", 5).fixed_s, rel=0.05)
 
 
@@ -179,10 +179,8 @@ def test_a_worker_that_slows_down_is_told_from_its_pool():
             scheduled=4.0 * running, decode_s=150 * seconds,
         )  # fmt: skip
         beliefs.observe(outcome, float(now_s))
-    workers = [WorkerSnapshot(url=f"http://{i}") for i in range(4)]
-    fast, slow = (
-        beliefs.step_time(pool("eagle3"), workers[i]).seconds(10, 40, 600) for i in (0, 3)
-    )
+    steps = beliefs.step_times("eagle3")
+    fast, slow = (steps[f"http://{i}"].seconds(10, 40, 600) for i in (0, 3))
     assert slow / fast == pytest.approx(2.0, rel=0.25)
 
 
@@ -263,7 +261,7 @@ def test_a_state_that_was_spoiled_is_refused_or_does_no_harm(wrong):
         for _ in range(2):
             outlook = beliefs.outlook(features(), edit(), Caller())
             for name in POOLS:
-                taus = beliefs.drafting(pool(name), outlook).mean_inverses
+                taus = beliefs.draftings(outlook)[name].mean_inverses
                 seconds = beliefs.pool_step_time(name).seconds(4, 12, outlook.context)
                 assert all(0 < inverse <= 1.0001 for inverse in taus), (way, last)
                 assert 0 < seconds * outlook.output_tokens < 1e9, (way, last)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -47,15 +48,15 @@ class Told:
     ) -> Outlook:
         return OUTLOOK
 
-    def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting:
-        by_k = zip(*self.taus[pool.name], strict=True)
+    def draftings(self, outlook: Outlook) -> Mapping[str, Drafting]:
+        return {name: self._drafting(taus) for name, taus in self.taus.items()}
+
+    def _drafting(self, cases: Sequence[Sequence[float]]) -> Drafting:
+        by_k = zip(*cases, strict=True)
         return Drafting.of(self.shares, tuple(tuple(1.0 / tau for tau in taus) for taus in by_k))
 
-    def fill_of(self, pool: str) -> float:
-        return 1.0
-
-    def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime:
-        return self.steps.get(worker.url, STEP)
+    def step_times(self, pool: str) -> Mapping[str, StepTime]:
+        return defaultdict(lambda: STEP, self.steps)
 
 
 def pool(

@@ -44,13 +44,13 @@ from paceline.core.types import (
     Caller,
     Classification,
     CopyRatio,
-    PoolSnapshot,
     RequestFeatures,
     Speculation,
-    WorkerSnapshot,
     Workload,
 )
 
+MAX_DRAFTINGS = 4096
+"""Beliefs about copy ratios for which it is kept how pools draft. They are rounded: few differ."""
 PRIOR_OUTPUT_TOKENS = {Workload.CODE: 300.0, Workload.CHAT: 250.0, Workload.EDIT: 300.0}
 """Of the order of ShareGPT's answers (some 200 to 300 tokens); soon replaced by what is seen."""
 PRIOR_COPY_RATIOS = {
@@ -135,7 +135,8 @@ class Beliefs:
     _prompt: Mean = field(default_factory=lambda: Mean(500.0))
     _chars_per_token: Mean = field(default_factory=lambda: Mean(CHARS_PER_TOKEN))
     _typical: dict[Workload, Shares] = field(init=False)
-    _step_times: dict[tuple[str, str], StepTime] = field(default_factory=dict)  # until it changes
+    _draftings: dict[tuple[Workload, Shares], Mapping[str, Drafting]] = field(default_factory=dict)
+    _step_times: dict[str, _StepTimes] = field(default_factory=dict)  # both until they change
 
     def __post_init__(self) -> None:
         self._of_pool = {name: PoolBelief(how) for name, how in self.pools.items()}
@@ -168,8 +169,16 @@ class Beliefs:
             context=self._context,
         )
 
-    def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting:
-        return self._of_pool[pool.name].drafting(outlook.workload, outlook.shares)
+    def draftings(self, outlook: Outlook) -> Mapping[str, Drafting]:
+        """By pool; kept until something is learned of one."""
+        key = (outlook.workload, outlook.shares)
+        known = self._draftings.get(key)
+        if known is None:
+            if len(self._draftings) >= MAX_DRAFTINGS:
+                self._draftings.clear()
+            known = {name: believed.drafting(*key) for name, believed in self._of_pool.items()}
+            self._draftings[key] = known
+        return known
 
     def looks_up(self, pool: str) -> bool:
         """Whether a pool drafts by looking up, so that what it accepts tells of copying."""
@@ -179,12 +188,11 @@ class Beliefs:
         """What part of its draft slots a pool's requests use, in [0, 1]."""
         return self._of_pool[pool].fill.value
 
-    def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime:
-        key = (pool.name, worker.url)
-        known = self._step_times.get(key)
+    def step_times(self, pool: str) -> Mapping[str, StepTime]:
+        """By worker; worked out when asked for, and kept until passes were timed again."""
+        known = self._step_times.get(pool)
         if known is None:
-            known = self._of_pool[pool.name].step_time(worker.url, self._scale())
-            self._step_times[key] = known
+            known = self._step_times[pool] = _StepTimes(self._of_pool[pool], self._scale())
         return known
 
     # -- asked by operators ----------------------------------------------------------------------
@@ -245,7 +253,7 @@ class Beliefs:
                 )
             if outcome.drafted_tokens is not None and outcome.k > 0:
                 pool.fill.observe(min(1.0, outcome.drafted_tokens / (outcome.k * passes)))
-            pool.changed(outcome.workload)
+            self._changed(pool, outcome.workload)
         self._observe_time(outcome, pool, passes)
 
     def observe_replay(
@@ -266,7 +274,7 @@ class Beliefs:
         believed.cells[workload, band_of(copy_ratio)].observe(
             accepted, float(num_passes), now_s, half_life_s=self.half_life_s
         )
-        believed.changed(workload)
+        self._changed(believed, workload)
 
     def _observe_sizes(self, outcome: Outcome) -> None:
         if outcome.prompt_tokens:
@@ -356,12 +364,18 @@ class Beliefs:
             )
             self._typical[workload] = _shares(state["typical"][workload.value])
         self._step_times.clear()
+        self._draftings.clear()
         self._prompt = Mean.of(state["prompt"], least=1.0, most=MOST_TOKENS)
         self._chars_per_token = Mean.of(
             state["chars_per_token"], least=1.0 / MOST_TOKENS, most=MOST_CHARS_PER_TOKEN
         )
 
     # -- within ----------------------------------------------------------------------------------
+
+    def _changed(self, pool: PoolBelief, workload: Workload) -> None:
+        """Something was learned of how a pool drafts."""
+        pool.changed(workload)
+        self._draftings.clear()
 
     def _corrected(self, outcome: Outcome) -> Shares:
         return self._put_right(
@@ -383,6 +397,18 @@ class Beliefs:
         scales = [of.fit.scale for of in self._of_pool.values()]
         known = sorted(filter(None, scales))
         return known[len(known) // 2] if known else None
+
+
+class _StepTimes(dict[str, StepTime]):
+    """Of one pool, by worker."""
+
+    def __init__(self, pool: PoolBelief, scale: float | None) -> None:
+        self._pool = pool
+        self._scale = scale
+
+    def __missing__(self, worker: str) -> StepTime:
+        found = self[worker] = self._pool.step_time(worker, self._scale)
+        return found
 
 
 def _shares(kept: Sequence[float]) -> Shares:

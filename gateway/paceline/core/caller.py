@@ -19,6 +19,8 @@ SESSION_HEADERS = (
 )  # fmt: skip
 """Ours, vLLM's, then those of coding agents, as vllm-project/router reads them too."""
 
+_SESSIONS = frozenset(SESSION_HEADERS)
+
 MAX_TOOLS = 64
 """Tools whose names are looked at."""
 
@@ -41,14 +43,17 @@ def caller_of(
 ) -> Caller:
     """`headers` have lower-case names; `model` is the model's own name; the template is worked out
     only where somebody asks. Raises InvalidRequest."""
+    workload, priority = None, Priority.INTERACTIVE
     if OURS in "\n".join(headers):
         _check_names(headers)
+        workload = _choice(Workload, headers, "x-paceline-workload")
+        priority = _choice(Priority, headers, "x-paceline-priority") or priority
     conversation = _conversation(view, body, headers)
     return Caller(
         key_name=key_name,
         headers=headers,
-        workload=_choice(Workload, headers, "x-paceline-workload"),
-        priority=_choice(Priority, headers, "x-paceline-priority") or Priority.INTERACTIVE,
+        workload=workload,
+        priority=priority,
         conversation=f"{key_name or ''}\0{model}\0{conversation}" if conversation else "",
         request_id=request_id,
         template=_template(view, body, key_name, model) if with_template else 0,
@@ -79,9 +84,10 @@ def _conversation(view: RequestView, body: Mapping[str, Any], headers: Mapping[s
     A session header, `prompt_cache_key`, else the first user turn (its first 1,024 characters).
     Empty where none of these says anything, as of token ids: such requests have nothing in common.
     """
-    for name in SESSION_HEADERS:
-        if headers.get(name):
-            return headers[name]
+    if not _SESSIONS.isdisjoint(headers):
+        for name in SESSION_HEADERS:
+            if headers.get(name):
+                return headers[name]
     cache_key = body.get("prompt_cache_key")
     if isinstance(cache_key, str) and cache_key:
         return cache_key

@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from paceline.core.beliefs import Outlook
 from paceline.core.compiled import best, confidence
-from paceline.core.offers import WORTH, Offer, at, longest
+from paceline.core.offers import Offer, at, longest
 from paceline.core.pool_belief import Drafting
 from paceline.core.step_time import StepTime
 from paceline.core.types import (
@@ -43,7 +43,6 @@ from paceline.core.types import (
     Reason,
     RequestFeatures,
     Terms,
-    WorkerSnapshot,
 )
 
 SURE = 0.6
@@ -62,8 +61,8 @@ class Expectations(Protocol):
     def outlook(
         self, features: RequestFeatures, classification: Classification, caller: Caller
     ) -> Outlook: ...
-    def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting: ...
-    def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime: ...
+    def draftings(self, outlook: Outlook) -> Mapping[str, Drafting]: ...  # by pool
+    def step_times(self, pool: str) -> Mapping[str, StepTime]: ...  # by worker
 
 
 class Adaptive(Struct, frozen=True):
@@ -93,12 +92,13 @@ def choose(
     There must be one at least, and each must have a worker that is up; else ValueError, IndexError.
     """
     expectations, eta = adaptive.expectations, adaptive.eta
-    step_time = expectations.step_time
+    draftings = expectations.draftings(outlook)
     offers: dict[str, Offer] = {}
     for pool in pools:
-        drafting = expectations.drafting(pool, outlook)
-        preference = PREFERENCE if pool.name == preferred else 1.0
-        offers[pool.name] = Offer(pool, drafting, step_time, outlook, eta, preference)
+        name = pool.name
+        preference = PREFERENCE if name == preferred else 1.0
+        step_times = expectations.step_times(name)
+        offers[name] = Offer(pool, draftings[name], step_times, outlook, eta, preference)
     bests = {name: best(offer) for name, offer in offers.items()}
     weighed = tuple(sorted(bests.values(), key=_COST))
     cheapest, default = weighed[0], bests.get(default_pool)
@@ -156,4 +156,3 @@ def _harmless(weighed: Sequence[Terms], offers: Mapping[str, Offer]) -> list[Ter
     if further.k > cheapest.k:
         teaching.append(further)
     return [terms for terms in teaching if terms.cost_s <= HARMLESS * cheapest.cost_s]
-

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from operator import attrgetter
 
 from msgspec import Struct
@@ -31,7 +31,7 @@ class Offer(Struct, frozen=True):
 
     pool: PoolSnapshot
     drafting: Drafting
-    step_time: Callable[[PoolSnapshot, WorkerSnapshot], StepTime]
+    step_times: Mapping[str, StepTime]  # of its workers, by address
     outlook: Outlook
     eta: float
     preference: float
@@ -75,7 +75,7 @@ def longest(offer: Offer, worker: str) -> Terms:
 
 def terms_of(offer: Offer, worker: WorkerSnapshot, k: int) -> Terms:
     outlook, fill, context = offer.outlook, offer.drafting.fill, offer.outlook.context
-    step = offer.step_time(offer.pool, worker)
+    step = offer.step_times[worker.url]
     counted = worker.in_flight + worker.elsewhere
     # One that returns may carry a share of a load, so what it has weighs as much more.
     present = (counted + 1.0) / worker.share - 1.0

@@ -101,9 +101,10 @@ def rewrite(
     """
     splices: list[Splice] = []
     if "model" in body and body["model"] != model:
-        splices += _name_model(raw, model)
-    added = {_INCLUDE: add_usage, _CONTINUOUS: add_continuous_usage}
-    if wanted := {name: b"true" for name, is_wanted in added.items() if is_wanted}:
+        splices = _name_model(raw, model)
+    if add_usage or add_continuous_usage:
+        added = {_INCLUDE: add_usage, _CONTINUOUS: add_continuous_usage}
+        wanted = {name: b"true" for name, is_wanted in added.items() if is_wanted}
         splices += _set_in(raw, body, "stream_options", wanted)
     if k is not None:
         splices += _set_in(raw, body, "vllm_xargs", {_K: b"%d" % k})

@@ -15,7 +15,8 @@ import hashlib
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
 from msgspec import Struct
@@ -70,7 +71,7 @@ class Condition:
     any_of: tuple[str | bool | int | float | Comparison, ...]
     header: str | None = None
     negate: bool = False
-    matches: Callable[[Any], bool] = field(init=False, repr=False, compare=False)
+    matches: Callable[[Any], bool] = dataclass_field(init=False, repr=False, compare=False)
     """Whether a value is one of `any_of`; made once, since every request asks."""
 
     def __post_init__(self) -> None:
@@ -91,7 +92,7 @@ class Action:
     pool: str | None = None
     prefer: str | None = None
     forbid: tuple[str, ...] = ()
-    weight: Mapping[str, float] = field(default_factory=dict)
+    weight: Mapping[str, float] = dataclass_field(default_factory=dict)
 
     def __post_init__(self) -> None:
         given = [bool(self.pool), bool(self.prefer), bool(self.forbid), bool(self.weight)]

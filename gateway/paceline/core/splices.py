@@ -65,12 +65,15 @@ def members(raw: bytes, start: int) -> Iterator[Member]:
 
 def spliced(raw: bytes, splices: Sequence[Splice]) -> bytes:
     """`raw` with the splices made, which may not overlap; `raw` itself where there are none."""
+    if not splices:
+        return raw
     pieces: list[bytes] = []
     position = 0
     for splice in splices if len(splices) == 1 else sorted(splices, key=_BY_PLACE):
         pieces += (raw[position : splice.start], splice.text)
         position = splice.end
-    return b"".join([*pieces, raw[position:]]) if pieces else raw
+    pieces.append(raw[position:])
+    return b"".join(pieces)
 
 
 def without_member(raw: bytes, start: int, key: str) -> bytes:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from paceline.core.fields import (
     both_ends,
     integer,
@@ -44,38 +46,43 @@ def _chat_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
         else:
             turns.append(Turn(role=role, text=text))
             has_text = has_text or text != ""
-    return RequestView(
-        **_what_both_say(endpoint, body),
+    view = RequestView(
+        endpoint=endpoint,
+        model=string(body.get("model")),
+        stream=body.get("stream") is True,
         system="\n".join(system),
         turns=tuple(turns),
+        max_tokens=_max_tokens(body),
+        temperature=number(body.get("temperature")),
         has_text=has_text,
     )
+    return view if _SELDOM_SAID.isdisjoint(body) else replace(view, **_seldom_said(body))
 
 
 def _completion_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
-    said = _what_both_say(endpoint, body)
+    said = _seldom_said(body)
     text = text_of(body.get("prompt"))
-    num_choices = said.get("n", 1) * _num_prompts(body.get("prompt"))
+    num_choices = said["n"] * _num_prompts(body.get("prompt"))
     return RequestView(
-        **said | {"num_choices": num_choices},
+        endpoint=endpoint,
+        model=string(body.get("model")),
+        stream=body.get("stream") is True,
         turns=(Turn(role="user", text=text),) if text else (),
         suffix=string(body.get("suffix")),
+        max_tokens=_max_tokens(body),
+        temperature=number(body.get("temperature")),
         has_text=bool(text),
+        **said | {"num_choices": num_choices},
     )
 
 
-def _what_both_say(endpoint: Endpoint, body: Mapping[str, Any]) -> dict[str, Any]:
-    said = {
-        "endpoint": endpoint,
-        "model": string(body.get("model")),
-        "stream": body.get("stream") is True,
-        "max_tokens": integer(body.get("max_completion_tokens")) or integer(body.get("max_tokens")),
-        "temperature": number(body.get("temperature")),
-    }
-    if _SELDOM_SAID.isdisjoint(body):  # then the defaults say it
-        return said
+def _max_tokens(body: Mapping[str, Any]) -> int | None:
+    return integer(body.get("max_completion_tokens")) or integer(body.get("max_tokens"))
+
+
+def _seldom_said(body: Mapping[str, Any]) -> dict[str, Any]:
     n = integer(body.get("n")) or 1
-    return said | {
+    return {
         "num_tools": len(sequence(body.get("tools"))),
         "tool_choice_forced": _is_forced(body.get("tool_choice")),
         "response_format": _response_format(body),

@@ -72,9 +72,13 @@ async def watch(worker: Worker, jitter: random.Random) -> None:
 
 
 async def probe(worker: Worker, *, of_load: bool = True) -> None:
-    """One look at a worker: is it up, and if asked how loaded, and (once) what does it serve."""
+    """One look at a worker: is it up, and if asked how loaded, and (once) what does it serve.
+
+    One that has answered a request since the last look is up, and need not be asked.
+    """
     try:
-        await get(worker.upstream, "/health")
+        if not worker.has_served():
+            await get(worker.upstream, "/health")
     except WorkerError as error:
         worker.probe_failed(error.message)
         return

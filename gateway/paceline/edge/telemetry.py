@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -24,6 +24,7 @@ from paceline.core.beliefs import Outcome
 from paceline.core.chunks import json_or_none
 from paceline.core.dialects import Said, said_by
 from paceline.core.types import Decision
+from paceline.edge.histograms import Histogram
 from paceline.edge.workers import Fleet
 from paceline.errors import PacelineError
 
@@ -74,7 +75,8 @@ class RequestRecord(Struct):
     def learn(self, event: Any) -> None:
         """Takes usage and acceptance from an event of its answer."""
         if isinstance(event, dict):
-            self._said = self._said.then(said_by(event))
+            said = said_by(event)
+            self._said = said if self._said is NOTHING else self._said.then(said)
 
     def learn_later(self, answer: bytes) -> None:
         """The same from a whole answer, when somebody asks what it said: that is among others of
@@ -110,15 +112,15 @@ class Telemetry:
             "paceline_decisions", "Routing decisions", ["model", "pool", "workload", "reason"],
             registry=registry,
         ).labels)  # fmt: skip
-        self._ttft = cached(Histogram(
+        self._ttft = Histogram(
             "paceline_ttft_seconds", "Arrival of a request to the first event of its stream",
             ["model", "pool", "workload"], buckets=_LATENCY_BUCKETS, registry=registry,
-        ).labels)  # fmt: skip
-        self._tpot = cached(Histogram(
+        )  # fmt: skip
+        self._tpot = Histogram(
             "paceline_time_per_output_token_seconds",
             "(end - first event) / (output tokens - 1), streams with at least two tokens",
             ["model", "pool", "workload"], buckets=_TOKEN_BUCKETS, registry=registry,
-        ).labels)  # fmt: skip
+        )  # fmt: skip
         self._added = Histogram(
             "paceline_added_latency_seconds",
             "From a request's last byte here to its first byte upstream",
@@ -136,15 +138,15 @@ class Telemetry:
             "paceline_wasted_verify_tokens", "Draft tokens verified and refused",
             ["model", "pool", "workload"], registry=registry,
         ).labels)  # fmt: skip
-        self._copy_ratio = cached(Histogram(
+        self._copy_ratio = Histogram(
             "paceline_predicted_copy_ratio", "Expected copy ratio of requests", ["workload"],
             buckets=_RATIO_BUCKETS, registry=registry,
-        ).labels)  # fmt: skip
-        self._prediction_error = cached(Histogram(
+        )  # fmt: skip
+        self._prediction_error = Histogram(
             "paceline_prediction_error",
             "Seconds from first token to last over those expected, where costs decided",
             ["model", "pool"], buckets=_ERROR_BUCKETS, registry=registry,
-        ).labels)  # fmt: skip
+        )  # fmt: skip
         self._looping = cached(Counter(
             "paceline_looping_outputs", "Outputs that repeat themselves, not learned from",
             ["model", "pool"], registry=registry,
@@ -178,7 +180,7 @@ class Telemetry:
         choice, tokens = decision.choice, outcome.output_tokens
         if choice is not None and outcome.decode_s is not None and tokens is not None:
             expected_s = choice.chosen.decode_s * tokens / choice.chosen.output_tokens
-            self._prediction_error(*where).observe(outcome.decode_s / expected_s)
+            self._prediction_error.observe(outcome.decode_s / expected_s, where)
 
     @property
     def acceptance(self) -> Acceptance:
@@ -198,7 +200,7 @@ class Telemetry:
             self._decisions(*labels).inc(count)
         for decision in decisions:
             copy_ratio = decision.classification.copy_ratio.expected
-            self._copy_ratio(decision.classification.workload).observe(copy_ratio)
+            self._copy_ratio.observe(copy_ratio, (decision.classification.workload,))
         for outcome, count in Tally(map(_outcome, records)).items():
             self._requests(*outcome).inc(count)
         reports: defaultdict[tuple[str, str, str], list[SpeculationReport]] = defaultdict(list)
@@ -216,11 +218,11 @@ class Telemetry:
             self._added.observe(record.sent_s - record.body_read_s)
         if record.first_event_s is None:
             return
-        self._ttft(*where).observe(record.first_event_s - record.arrived_s)
+        self._ttft.observe(record.first_event_s - record.arrived_s, where)
         tokens = record.said.num_output_tokens
         if tokens is not None and tokens > 1 and record.ended_s is not None:
             decode_s = record.ended_s - record.first_event_s
-            self._tpot(*where).observe(decode_s / (tokens - 1))
+            self._tpot.observe(decode_s / (tokens - 1), where)
 
     def _add_up(self, where: tuple[str, str, str], totals: AcceptanceTotals) -> None:
         accepted, drafted = totals.num_accepted_draft_tokens, totals.num_draft_tokens

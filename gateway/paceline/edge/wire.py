@@ -76,12 +76,12 @@ def request_id(given: str | None) -> str:
     """The client's own id where it is harmless (1-128 of `[A-Za-z0-9._-]`), else a new one."""
     if given is not None and _REQUEST_ID.match(given):
         return given
-    return _ids.randbytes(16).hex()
+    return f"{_ids.getrandbits(128):032x}"
 
 
 def upstream_request_id(own: str) -> bytes:
     """With a suffix, so that two requests under one id never meet in a worker."""
-    return f"{own[:100]}-{_ids.randbytes(4).hex()}".encode()
+    return f"{own[:100]}-{_ids.getrandbits(32):08x}".encode()
 
 
 def header(headers: Headers, name: bytes) -> bytes | None:

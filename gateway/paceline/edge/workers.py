@@ -53,6 +53,7 @@ class Worker:
         self._health = Health()
         self._was_standing = Standing.UP
         self.has_answered = False
+        self._has_served = False  # a request, since it was last asked for its health
         self._complained = False
         self.upstream_names: set[str] = set()  # what our models are called there
         self.card: Mapping[str, Any] | None = None  # its own entry for one of them
@@ -114,6 +115,7 @@ class Worker:
 
     def succeeded(self) -> None:
         """Its answer is complete."""
+        self._has_served = True
         if not self._health.is_well:
             self._health.request_succeeded(self._now_s())
             self._noted("")
@@ -124,6 +126,11 @@ class Worker:
         self._noted(why)
 
     # -- probes ----------------------------------------------------------------------------------
+
+    def has_served(self) -> bool:
+        """Whether it has answered a request since this was last asked: as good as a probe."""
+        has_served, self._has_served = self._has_served, False
+        return has_served
 
     def probe_succeeded(self) -> None:
         self.has_answered = True

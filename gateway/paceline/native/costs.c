@@ -13,7 +13,7 @@ static const char *const CLASSES[NUM_CLASSES] = {
 };
 
 #define FIELDS(X) \
-    X(OFFER, pool) X(OFFER, drafting) X(OFFER, step_time) X(OFFER, outlook) X(OFFER, eta) \
+    X(OFFER, pool) X(OFFER, drafting) X(OFFER, step_times) X(OFFER, outlook) X(OFFER, eta) \
     X(OFFER, preference) \
     X(POOL, name) X(POOL, workers) X(POOL, max_num_seqs) \
     X(WORKER, url) X(WORKER, in_flight) X(WORKER, last_picked) X(WORKER, up) X(WORKER, on_trial) \
@@ -39,7 +39,7 @@ typedef struct {
 
 /* What the request and the pool say, the same for each of its workers. */
 typedef struct {
-    PyObject *pool, *step_time;
+    PyObject *pool, *step_times;
     double fill, context, prompt_tokens, output_tokens, eta, preference, inverse_tau, seats;
     double limit;
 } Case;
@@ -76,6 +76,15 @@ static double seconds(double fixed_s, double token_s, double kv_token_s, double 
     return fixed_s + token_s * scheduled + kv_token_s * running * context;
 }
 
+/* How long a worker's passes take, owned. A mapping may work it out when it is first asked for. */
+static PyObject *step_of(PyObject *step_times, PyObject *url) {
+    if (PyDict_Check(step_times)) {
+        PyObject *known = PyDict_GetItemWithError(step_times, url);
+        if (known != NULL || PyErr_Occurred()) return Py_XNewRef(known);
+    }
+    return PyObject_GetItem(step_times, url);
+}
+
 /* 1 if it could be reckoned, 0 if it is the law's to do, -1 with an exception. `sum->step` is owned
  * where it is 1. */
 static int reckon(const State *self, const Case *at, PyObject *worker, Sum *sum) {
@@ -87,8 +96,7 @@ static int reckon(const State *self, const Case *at, PyObject *worker, Sum *sum)
         !as_double(GET(worker, WORKER_last_picked), &sum->turn) ||
         !seats_of(self, at, worker, &seats) || seats == 0.0)
         return 0;
-    PyObject *asked[] = {at->pool, worker};
-    PyObject *step = PyObject_Vectorcall(at->step_time, asked, 2, NULL);
+    PyObject *step = step_of(at->step_times, GET(worker, WORKER_url));
     if (step == NULL) return -1;
     if (!is_a(self, step, STEP) || !as_double(GET(step, STEP_fixed_s), &fixed_s) ||
         !as_double(GET(step, STEP_token_s), &token_s) ||
@@ -148,8 +156,8 @@ static int read_case(const State *self, PyObject *offer, Case *at, Py_ssize_t *l
     at->seats = 0.0;
     if (seats != Py_None && !as_double(seats, &at->seats)) return 0;
     if (at->seats == 0.0) at->seats = self->max_num_seqs;
-    at->step_time = GET(offer, OFFER_step_time);
-    return at->step_time != NULL && as_double(GET(drafting, DRAFTING_fill), &at->fill) &&
+    at->step_times = GET(offer, OFFER_step_times);
+    return at->step_times != NULL && as_double(GET(drafting, DRAFTING_fill), &at->fill) &&
            as_double(GET(outlook, OUTLOOK_context), &at->context) &&
            as_double(GET(outlook, OUTLOOK_prompt_tokens), &at->prompt_tokens) &&
            as_double(GET(outlook, OUTLOOK_output_tokens), &at->output_tokens) &&

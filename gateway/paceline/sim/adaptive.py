@@ -10,6 +10,7 @@ gateway's part around the decision.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from functools import cache
 
 from paceline.core.beliefs import Beliefs, Outcome, Outlook, conversation_key
@@ -135,7 +136,6 @@ class Truth:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._pools = {pool.name: pool for pool in fleet.pools}
         self.request: Request | None = None
 
     def outlook(
@@ -150,15 +150,18 @@ class Truth:
             context=self._fleet.mean_context,
         )
 
-    def drafting(self, pool: PoolSnapshot, outlook: Outlook) -> Drafting:
+    def draftings(self, outlook: Outlook) -> Mapping[str, Drafting]:
         assert self.request is not None
-        simulated = self._pools[pool.name]
-        found = [true_draws(simulated, self.request, k).mean for k in range(simulated.k + 1)]
-        return Drafting.of((1.0,), tuple([(1.0 / mean,) for mean in found]))
+        return {pool.name: _drafting(pool, self.request) for pool in self._fleet.pools}
 
-    def step_time(self, pool: PoolSnapshot, worker: WorkerSnapshot) -> StepTime:
-        costs = self._fleet.workers[int(worker.url)].times.costs
-        return _step_time(costs, self._pools[pool.name].k)
+    def step_times(self, pool: str) -> Mapping[str, StepTime]:
+        workers = [(index, self._fleet.workers[index]) for index in self._fleet.pool_workers[pool]]
+        return {str(index): _step_time(of.times.costs, of.pool.k) for index, of in workers}
+
+
+def _drafting(pool: SimulatedPool, request: Request) -> Drafting:
+    found = [true_draws(pool, request, k).mean for k in range(pool.k + 1)]
+    return Drafting.of((1.0,), tuple([(1.0 / mean,) for mean in found]))
 
 
 @cache
