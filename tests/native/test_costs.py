@@ -1,0 +1,155 @@
+"""The compiled costs are those of `core/offers.py`, to the last bit, whatever a fleet may be."""
+
+from __future__ import annotations
+
+import gc
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from paceline.core import offers
+from paceline.core.beliefs import Outlook
+from paceline.core.offers import Offer
+from paceline.core.pool_belief import Drafting
+from paceline.core.step_time import StepTime
+from paceline.core.types import PoolSnapshot, Speculation, WorkerLoad, WorkerSnapshot, Workload
+
+costs = pytest.importorskip("paceline.native.costs", reason="it was not built")
+
+counts = st.integers(0, 400)
+parts = st.floats(0.0, 1.0)
+seconds = st.floats(1e-6, 1.0)
+loads = st.builds(
+    WorkerLoad,
+    running=st.none() | st.floats(0.0, 300.0) | st.integers(0, 300),
+    waiting=st.none() | st.just(0.0) | st.floats(0.0, 50.0),
+)
+workers = st.builds(
+    WorkerSnapshot,
+    url=st.sampled_from([f"http://{i}" for i in range(5)]),
+    in_flight=counts,
+    last_picked=counts,
+    up=st.booleans(),
+    on_trial=st.booleans(),
+    share=st.floats(0.05, 1.0),
+    load=loads,
+    drafting=st.floats(0.0, 2000.0),
+    elsewhere=st.just(0.0) | st.floats(0.0, 100.0),
+    per_request_k=st.sampled_from([False, False, False, True]),
+)
+steps = st.builds(
+    StepTime,
+    fixed_s=seconds,
+    token_s=st.floats(0.0, 1e-3),
+    kv_token_s=st.floats(0.0, 1e-6),
+    known_to=st.floats(1.0, 1000.0) | st.just(float("inf")),
+)
+NUM_CASES = 3
+
+
+@st.composite
+def draftings(draw: st.DrawFn) -> Drafting:
+    k = draw(st.integers(0, 6))
+    case = st.tuples(*[st.floats(0.1, 1.0)] * NUM_CASES)
+    return Drafting.of(draw(case), tuple(draw(case) for _ in range(k + 1)), draw(parts))
+
+
+@st.composite
+def offered(draw: st.DrawFn) -> Offer:
+    drafting = draw(draftings())
+    k = len(drafting.inverse_taus) - 1
+    return Offer(
+        PoolSnapshot(
+            name=draw(st.sampled_from(["a", "b"])),
+            speculation=Speculation(method="ngram", num_speculative_tokens=k) if k else None,
+            workers=tuple(draw(st.lists(workers, min_size=1, max_size=5))),
+            max_num_seqs=draw(st.none() | st.integers(1, 300)),
+        ),
+        drafting,
+        {f"http://{i}": draw(steps) for i in range(5)},
+        Outlook(
+            workload=Workload.CHAT,
+            shares=(1.0,),
+            output_tokens=draw(st.floats(1.0, 5000.0) | st.integers(1, 5000)),
+            prompt_tokens=draw(st.floats(0.0, 1e5)),
+            context=draw(st.floats(0.0, 1e5)),
+        ),
+        draw(st.sampled_from([0.0, 1.0])),
+        draw(st.sampled_from([0.8, 1.0])),
+    )
+
+
+@given(offered())
+def test_the_best_of_a_pool_is_the_laws(offer: Offer) -> None:
+    if any(worker.up for worker in offer.pool.workers):
+        assert costs.best(offer) == offers.best(offer)
+    else:
+        with pytest.raises(ValueError, match="is up"):
+            costs.best(offer)
+
+
+@given(offered(), offered())
+def test_confidence_is_the_laws(one: Offer, other: Offer) -> None:
+    both = [
+        replace(offer, pool=replace(offer.pool, workers=(WorkerSnapshot(url="http://0"),)))
+        for offer in (one, other)
+    ]
+    chosen, default = map(offers.best, both)
+    asked = chosen, default, one.drafting, other.drafting
+    assert costs.confidence(*asked) == offers.confidence(*asked)
+
+
+WORKER = WorkerSnapshot(url="http://0", in_flight=3)
+DRAFTING = Drafting.of((1.0,), ((1.0,), (0.6,)))
+OFFER = Offer(
+    PoolSnapshot(name="a", speculation=None, workers=(WORKER,)),
+    DRAFTING,
+    {"http://0": StepTime(fixed_s=0.01, token_s=1e-5, kv_token_s=1e-8)},
+    Outlook(
+        workload=Workload.CHAT, shares=(1.0,), output_tokens=10.0, prompt_tokens=5.0, context=9.0
+    ),
+    1.0,
+    1.0,
+)  # fmt: skip
+
+
+def test_a_mapping_that_works_step_times_out_is_asked() -> None:
+    step = OFFER.step_times["http://0"]
+    lazy = replace(OFFER, step_times=defaultdict(lambda: step))
+    assert costs.best(lazy) == offers.best(OFFER)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"step_times": {}}, KeyError),
+        ({"step_times": {"http://0": None}}, AttributeError),
+        ({"drafting": replace(DRAFTING, mean_inverses=())}, IndexError),
+        ({"drafting": replace(DRAFTING, fill=None)}, TypeError),
+        ({"eta": "1"}, TypeError),
+        ({"outlook": None}, AttributeError),
+    ],
+)
+def test_nonsense_is_refused_as_the_law_refuses_it(
+    change: dict[str, object], error: type[Exception]
+) -> None:
+    offer = replace(OFFER, **change)
+    for best in (offers.best, costs.best):
+        with pytest.raises(error):
+            best(offer)
+
+
+def test_nothing_is_kept() -> None:
+    terms = costs.best(OFFER)
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(2000):
+        costs.best(OFFER)
+        costs.confidence(terms, terms, DRAFTING, DRAFTING)
+        with pytest.raises(KeyError):
+            costs.best(replace(OFFER, step_times={}))
+    gc.collect()
+    assert len(gc.get_objects()) - before < 200
