@@ -44,7 +44,7 @@ def features(max_tokens: int | None = None, prompt_chars: int = 2000) -> Request
         endpoint=Endpoint.CHAT_COMPLETIONS, model="m", stream=True, max_tokens=max_tokens
     )
     return RequestFeatures(
-        view=view, ask="", material=Material.NONE, material_chars=0, prompt_chars=prompt_chars
+        view=view, material=Material.NONE, material_chars=0, prompt_chars=prompt_chars
     )
 
 

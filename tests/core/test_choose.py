@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.beliefs import Outlook
-from paceline.core.choose import HARMLESS, MOVES, PREFERENCE, WORTH, Adaptive, choose
+from paceline.core.choose import HARMLESS, MOVES, PREFERENCE, Adaptive, choose
+from paceline.core.offers import WORTH
 from paceline.core.pool_belief import Drafting
 from paceline.core.step_time import StepTime
 from paceline.core.types import (

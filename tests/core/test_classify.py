@@ -14,7 +14,7 @@ from paceline.bench.classify_scores import Prediction, scores_of
 from paceline.bench.labelled import OWN, Labelled, labelled, own, read_rows
 from paceline.core.classify import MODEL, classify
 from paceline.core.features import measure
-from paceline.core.types import Classification, Endpoint, Material, Workload
+from paceline.core.types import Classification, Endpoint, Material, Turn, Workload
 from paceline.core.views import view_of
 
 Request = tuple[Endpoint, dict[str, Any]]
@@ -97,7 +97,7 @@ def test_the_prompts_are_enough_to_tell_by(predictions: list[Prediction]) -> Non
     for workload in Workload:
         assert sum(row.label is workload for row in rows) >= 60
     assert sum(row.label is None for row in rows) >= 10
-    assert sum(not row.features.ask.isascii() for row in rows) >= 60
+    assert sum(not row.features.view.turns[-1].text.isascii() for row in rows) >= 60
     assert sum(len(row.features.view.turns) > 1 for row in rows) >= 30
 
 
@@ -238,7 +238,8 @@ def test_a_classification_is_sound(request_: Request, extra: str) -> None:
     if features.view.has_text:
         assert 1 / 3 - 1e-9 <= found.label_confidence <= 1.0
     assert len(found.reasons) <= 4
-    assert classify(replace(features, ask=extra)) == found, "the text itself is not looked at"
+    other = replace(features.view, turns=(Turn(role="user", text=extra),))
+    assert classify(replace(features, view=other)) == found, "the text itself is not looked at"
 
 
 @pytest.mark.parametrize(

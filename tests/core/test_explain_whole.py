@@ -64,7 +64,6 @@ EDIT = Classification(
 )
 REQUEST = RequestFeatures(
     view=RequestView(endpoint=Endpoint.CHAT_COMPLETIONS, model="m", stream=True, max_tokens=200),
-    ask="",
     material=Material.TEXT,
     material_chars=1500,
     prompt_chars=1600,

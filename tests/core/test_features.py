@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paceline.core.classify import classify
+from paceline.core.compiled import look
 from paceline.core.features import (
     EARLIER_HEAD_CHARS,
     EARLIER_TAIL_CHARS,
@@ -39,6 +40,12 @@ def user(content: Any) -> dict[str, Any]:
 
 def asked(text: str) -> RequestFeatures:
     return measure(chat_view(user(text)))
+
+
+def ask_of(text: str) -> str:
+    """The caller's own words, as the signals are read from them."""
+    before, after, _, _ = look(text, True)
+    return f"{before}\n{after}" if after else before
 
 
 # ---- what a body says ----------------------------------------------------------------------------
@@ -139,7 +146,6 @@ def test_messages_in_every_shape_of_the_protocol_are_read() -> None:
     assert [turn.text for turn in view.turns] == ["What time is it?", "", "", "noon"]
     features = measure(view)
     assert features.signals >= {"tools", "tool-result"}
-    assert features.ask == "What time is it?"
 
 
 @pytest.mark.parametrize(
@@ -267,7 +273,7 @@ def test_the_middle_of_system_text_and_earlier_turns_is_not_read(middle: str) ->
 @example(text="```", times=1)
 def test_the_callers_words_are_bounded(text: str, times: int) -> None:
     features = asked(text * times)
-    assert len(features.ask) <= 2 * ASK_CHARS + 1
+    assert len(ask_of(text * times)) <= 2 * ASK_CHARS + 1
     assert features.prompt_chars == len(text * times)
     assert 0 <= features.material_chars <= features.prompt_chars
 
@@ -280,16 +286,17 @@ def test_no_more_than_8_kib_is_read() -> None:
 @pytest.mark.parametrize("space", ["\u3000", "\x0b", "\x1c", "\xa0", "\u2028"])
 def test_lines_of_odd_white_space_are_no_words(space: str) -> None:
     assert asked(f"{space}\n{PYTHON}\n{space}").material is Material.CODE
-    assert asked(f"Fix it.\n{space}\n{PYTHON}").ask.strip() == "Fix it."
+    assert ask_of(f"Fix it.\n{space}\n{PYTHON}").strip() == "Fix it."
 
 
 def test_both_ends_of_a_long_turn_are_read() -> None:
     filler = "The town grew and the harbour with it. " * 1000
     assert len(filler) > 2 * LOOK_CHARS
-    first = asked("Proofread the following text.\n\n" + filler)
-    last = asked(filler + "\n\nProofread the text above.")
-    for features in (first, last):
-        assert "Proofread" in features.ask
+    first = "Proofread the following text.\n\n" + filler
+    last = filler + "\n\nProofread the text above."
+    for text in (first, last):
+        features = asked(text)
+        assert "Proofread" in ask_of(text)
         assert "asks:grammar" in features.signals
         assert features.material is Material.TEXT
         assert features.material_chars >= len(filler) - 2
@@ -325,15 +332,16 @@ LETTER = "We was very glad to hears from you after all this years apart. " * 8
 def test_the_callers_words_are_told_from_the_material(
     text: str, ask: str, material: Material
 ) -> None:
-    features = asked(text)
-    assert features.ask.strip("\n") == ask
-    assert features.material is material
+    assert ask_of(text).strip("\n") == ask
+    assert asked(text).material is material
 
 
 def test_line_ends_do_not_matter() -> None:
     text = f"Fix this function.\n\n{PYTHON}"
-    here, there = asked(text), asked(text.replace("\n", "\r\n"))
-    assert (here.ask, here.material, here.signals) == (there.ask, there.material, there.signals)
+    other = text.replace("\n", "\r\n")
+    here, there = asked(text), asked(other)
+    assert (here.material, here.signals) == (there.material, there.signals)
+    assert ask_of(text) == ask_of(other)
 
 
 CALL = {"role": "assistant", "content": None, "tool_calls": []}

@@ -1,23 +1,68 @@
 """Who answers what every request asks: the compiled twin where it was built, else its law.
 
-The law is Python, is what the rest of the core describes, and gives the same results; see
-`paceline/native/`. Nothing else chooses between the two.
+The law is the Python that is read, changed and explained. Its twin gives the same results, and is
+given the law's own tables and numbers, so that none is written twice (see `paceline/native/`).
+Nothing else in the core chooses between the two.
 """
 
 from __future__ import annotations
 
-from paceline.core import copying, offers
-from paceline.core import judge as judging
+from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["IS_COMPILED", "best", "confidence", "judge"]
+from paceline.core import copying, material, offers, signals
+from paceline.core import judge as judging
+from paceline.core import look as looking
+from paceline.core.lexicon import CONCEPTS, STEM_CHARS, STEMS, WORDS
+
+__all__ = ["IS_COMPILED", "best", "confidence", "judge", "look"]
+
+LOOK_TABLES: Mapping[str, Any] = {
+    "concepts": tuple(CONCEPTS),
+    "words": WORDS,
+    "stems": STEMS,
+    "weak": signals.WEAK,
+    "actions": signals.ACTIONS,
+    "languages": signals.LANGUAGES,
+    "to": signals.TO,
+    "to_words": signals.ASCII_TO_WORDS,
+    "ask_sizes": signals.ASK_SIZES,
+    "unfinished_ends": signals.OPEN_ENDS,
+    "new_file": signals.NEW_FILE,
+    "fill_marks": signals.FILL_MARKS,
+    "reading_marks": signals.READING_MARKS,
+    "symbols": material.SYMBOLS,
+    "openers": material.OPENERS,
+    "code_start": "".join(material.CODE_START),
+    "open_ends": "".join(material.OPEN_ENDS),
+    "code_share": material.CODE_SYMBOL_SHARE,
+    "line_share": material.LINE_SYMBOL_SHARE,
+    "long_line_share": material.LONG_LINE_SYMBOL_SHARE,
+    "stem_chars": STEM_CHARS,
+    "opening_words": signals.OPENING_WORDS,
+    "end_chars": signals.END_CHARS,
+    "reading_chars": signals.READING_CHARS,
+    "look_chars": material.LOOK_CHARS,
+    "ask_chars": material.ASK_CHARS,
+    "sample_chars": material.SAMPLE_CHARS,
+    "short_sample_chars": material.SHORT_SAMPLE_CHARS,
+    "paragraph_chars": material.PARAGRAPH_CHARS,
+    "short_paragraph_chars": material.SHORT_PARAGRAPH_CHARS,
+    "max_lines": material.MAX_LINES,
+}
 
 try:
-    from paceline.native import costs, judgement
-except ImportError:
+    from paceline.native import costs as _costs
+    from paceline.native import judgement as _judgement
+    from paceline.native import look as _look
+except ImportError:  # there was no C compiler where this was built
     IS_COMPILED = False
-    best, confidence, judge = offers.best, offers.confidence, judging.judge
+    best, confidence = offers.best, offers.confidence
+    judge, look = judging.judge, looking.look
 else:
     IS_COMPILED = True
-    costs.configure(offers)
-    judgement.configure(judging, copying.LEAST_LOG)
-    best, confidence, judge = costs.best, costs.confidence, judgement.judge
+    _costs.configure(offers)
+    _judgement.configure(judging, copying.LEAST_LOG)
+    _look.configure(looking.look, LOOK_TABLES)
+    best, confidence = _costs.best, _costs.confidence
+    judge, look = _judgement.judge, _look.look

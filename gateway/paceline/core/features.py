@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from paceline.core.material import is_code, split
-from paceline.core.signals import shape_signals, word_signals
+from paceline.core.compiled import look
+from paceline.core.material import is_code
+from paceline.core.signals import request_signals
 from paceline.core.types import Material, RequestFeatures, RequestView, Turn
 
 MAX_EARLIER = 4
@@ -31,19 +32,17 @@ def measure(view: RequestView) -> RequestFeatures:
     while last >= 0 and turns[last].role != "user":
         last -= 1
     text = turns[last].text if last >= 0 else ""
-    parts = split(text)
-    signals = word_signals(parts)
-    signals.update(shape_signals(view, last, text, parts))
-    before, after, _, given_code = parts
+    before, after, given_code, signals = look(text, last <= 0)
+    if others := request_signals(view, last):
+        signals = signals.union(others)
     num_given = len(text) - len(before) - len(after)
     material, material_chars = _material(turns, last, num_given, given_code)
     return RequestFeatures(
         view=view,
-        ask=f"{before}\n{after}" if after else before,
         material=material,
         material_chars=material_chars,
         prompt_chars=len(view.system) + len(view.suffix) + sum(map(len, map(_TEXT, turns))),
-        signals=frozenset(signals),
+        signals=signals,
     )
 
 

@@ -30,19 +30,21 @@ The material may be a part of what there is: two ends, or none of what lies betw
 
 # ---- code and prose ------------------------------------------------------------------------------
 
-_SYMBOLS = b"[]{}=<>;*+&|\\^~@$_#"
-_ALL_BUT_SYMBOLS = bytes(set(range(256)) - set(_SYMBOLS))
-_CODE_SYMBOL_SHARE = 0.03
+SYMBOLS = b"[]{}=<>;*+&|\\^~@$_#"
+_ALL_BUT_SYMBOLS = bytes(set(range(256)) - set(SYMBOLS))
+CODE_SYMBOL_SHARE = 0.03
 """Source code has 5-15 % of brackets, operators and calls, prose below 1 %."""
-_OPENERS = frozenset([
+LINE_SYMBOL_SHARE, LONG_LINE_SYMBOL_SHARE = 0.04, 0.09
+"""The same of one line; of one with many words, as prose that names code."""
+OPENERS = frozenset([
     "return", "import", "from", "def", "class", "function", "const", "let", "var", "public",
     "private", "static", "package", "use", "using", "func", "fn", "struct", "if", "else", "elif",
     "for", "while", "try", "except", "switch", "case", "break", "continue", "end", "begin",
     "pass", "include", "require", "module", "namespace", "interface", "enum", "impl", "extern",
     "mod", "select", "insert",
 ])  # fmt: skip
-_OPEN_ENDS = (":", "{", "(", ";")
-_CODE_START = frozenset(" \t{}()[]<#/*@$;=|&%+\\")
+OPEN_ENDS = (":", "{", "(", ";")
+CODE_START = frozenset(" \t{}()[]<#/*@$;=|&%+\\")
 
 
 def symbol_share(text: str) -> float:
@@ -54,7 +56,7 @@ def symbol_share(text: str) -> float:
 
 def is_code(text: str) -> bool:
     """Whether a text reads as source code or as structured data, by its look alone."""
-    if symbol_share(text) > _CODE_SYMBOL_SHARE:
+    if symbol_share(text) > CODE_SYMBOL_SHARE:
         return True
     num_lines = text.count("\n")
     if num_lines < 2:
@@ -68,16 +70,16 @@ def _is_code_line(line: str) -> bool:
         return False
     if line[0] == "<" and line[-1] == ">":  # <request>Rename it.</request>
         line = line.partition(">")[2].rpartition("<")[0] or line
-    if line[0] in _CODE_START or line[-1] in "{};":
+    if line[0] in CODE_START or line[-1] in "{};":
         return True
     words = line.split(None, 6)
     if not words:
         return False
-    opens = words[0].lower() in _OPENERS
+    opens = words[0].lower() in OPENERS
     if opens and (len(words) < 4 or "import" in words):
         return True
-    limit = 0.09 if len(words) > 6 and not opens else 0.04
-    return symbol_share(line) > limit
+    is_long = len(words) > 6 and not opens
+    return symbol_share(line) > (LONG_LINE_SYMBOL_SHARE if is_long else LINE_SYMBOL_SHARE)
 
 
 # ---- where the caller's words are ----------------------------------------------------------------
@@ -100,7 +102,7 @@ def split(text: str) -> Split:
     if "\n" in text:
         if len(text) > 40 and is_code(text[:SAMPLE_CHARS]):
             return _around_code(text)
-    elif text.endswith(_OPEN_ENDS) and _is_code_line(text):  # the head of a function
+    elif text.endswith(OPEN_ENDS) and _is_code_line(text):  # the head of a function
         return ("", "", text, True)
     return _around_prose(text)
 

@@ -27,7 +27,7 @@ OPENING_WORDS = 7
 
 _MARKS = ",:;!?\"'()[]{}<>`*\\|=_"
 _WORD = re.compile(r"[^\W_][\w+#.'/-]*")
-_ASCII_TO_WORDS = bytes(range(128)).lower().translate(
+ASCII_TO_WORDS = bytes(range(128)).lower().translate(
     bytes.maketrans(_MARKS.encode(), b" " * len(_MARKS))
 ) + bytes(range(128, 256))
 """Lower case and no punctuation in one pass: several times as fast as `str.translate`."""
@@ -37,20 +37,18 @@ _SYSTEM_CONCEPTS = frozenset([
     "fix", "grammar", "rename", "change", "rewrite", "translate", "summarize", "judge", "whole",
     "code-noun", "implement", "continue", "explain", "commit", "extract",
 ])  # fmt: skip
-_ACTIONS = frozenset([
+ACTIONS = frozenset([
     "fix", "grammar", "rename", "change", "rewrite", "extract", "translate", "create",
     "implement", "tests", "document", "explain", "summarize", "judge", "answer", "calculate",
     "advise", "continue", "commit", "question", "pick",
 ])  # fmt: skip
 _CHANGES = frozenset(["fix", "grammar", "rename", "change"])
-_WEAK = frozenset(["question", "could", "chatter", "add"])
+WEAK = frozenset(["question", "could", "chatter", "add"])
 """Concepts whose words stand in any long text: they count only where a sentence opens."""
 _SHORT_LANGUAGES = frozenset(["c", "r"])
 """Too short for the lexicon: any letter may be a name."""
-_LANGUAGES = _SHORT_LANGUAGES.union(
-    word for word, concept in WORDS.items() if concept == "language"
-)
-_TO = frozenset([
+LANGUAGES = _SHORT_LANGUAGES.union(word for word, concept in WORDS.items() if concept == "language")
+TO = frozenset([
     "to", "in", "into", "using", "with", "use", "auf", "nach", "en", "a", "à", "em", "na", "на",
     "mit", "con", "avec", "w",
 ])  # fmt: skip
@@ -61,19 +59,20 @@ def _named(prefix: str) -> dict[str | None, str]:
 
 
 _FIRST, _SECOND, _SYSTEM = map(_named, ["first", "second", "system"])
-_MENTIONED_BY = {word: f"mentions:{c}" for word, c in WORDS.items() if c not in _WEAK}
+_MENTIONED_BY = {word: f"mentions:{c}" for word, c in WORDS.items() if c not in WEAK}
 _MENTIONING = frozenset(_MENTIONED_BY)
 _ASKED: dict[str | None, tuple[str, ...]] = {
-    c: (f"asks:{c}",) if c in _WEAK else (f"asks:{c}", f"mentions:{c}") for c in CONCEPTS
+    c: (f"asks:{c}",) if c in WEAK else (f"asks:{c}", f"mentions:{c}") for c in CONCEPTS
 }
 _LANGUAGE = "mentions:language"
+_FILL, _READ_ONLY = "fill-in-the-middle", "read-only"
 
 
 def words_of(text: str) -> list[str]:
     """Lower-case words; names such as `node.js` and `src/main.py` stay whole."""
     if not text.isascii():
         return [word.rstrip(".") for word in _WORD.findall(text.lower())]
-    text = text.encode().translate(_ASCII_TO_WORDS).decode()
+    text = text.encode().translate(ASCII_TO_WORDS).decode()
     return text.replace(". ", " ").replace(".\n", " ").rstrip(".").split()
 
 
@@ -95,9 +94,9 @@ def word_signals(parts: Split) -> set[str]:
             words = words[1:] or words
         opening = [*map(_concepts, words[:OPENING_WORDS])]
         asked = {*chain.from_iterable(opening)}
-        if acts and asked.isdisjoint(_ACTIONS):
+        if acts and asked.isdisjoint(ACTIONS):
             continue
-        acts = not asked.isdisjoint(_ACTIONS)
+        acts = not asked.isdisjoint(ACTIONS)
         if not part.isascii():
             asked.update(_glyph_concepts(part))
             found.update(_script_signals(part))
@@ -122,9 +121,9 @@ def _concepts(word: str) -> tuple[str | None, str | None]:
 
 def _names_language(words: list[str]) -> bool:
     """`in Go`, `to c`: a language's name after a preposition; `go` alone is a verb."""
-    for name in _LANGUAGES.intersection(words):
+    for name in LANGUAGES.intersection(words):
         place = words.index(name)
-        if place and words[place - 1] in _TO:
+        if place and words[place - 1] in TO:
             return True
     return False
 
@@ -146,41 +145,70 @@ def _script_signals(text: str) -> Iterator[str]:
         yield "no-spaces"
 
 
-# ---- what else the request has -------------------------------------------------------------------
+# ---- what else the text has ----------------------------------------------------------------------
 
-_ASK_SIZES = (20, 40, 80, 160, 320, 640)
-_ASK_LENGTHS = tuple(f"ask-length:{band}" for band in range(len(_ASK_SIZES) + 1))
-_OPEN_ENDS = ('"""', "*/", "'''", "{", ":", "(", ",", ")")
-_NEW_FILE = ("new file", "own file", "separate file")
+ASK_SIZES = (20, 40, 80, 160, 320, 640)
+_ASK_LENGTHS = tuple(f"ask-length:{band}" for band in range(len(ASK_SIZES) + 1))
+OPEN_ENDS = ('"""', "*/", "'''", "{", ":", "(", ",", ")")
+NEW_FILE = ("new file", "own file", "separate file")
 END_CHARS = 400
 """Characters at each end of the last user turn that are searched for marks."""
+FILL_MARKS = ("fim", "<CURSOR>", "<PRE>", "<SUF>")
+READING_CHARS = 120
+READING_MARKS = ("ead only", "ead-only", "do not edit", "eference")
+"""In the head of a text: that it brings files to read and not to change."""
 
 
-def shape_signals(view: RequestView, last: int, text: str, parts: Split) -> list[str]:
-    """What the request has besides words; `last` is the index of its last user turn."""
+def text_signals(text: str, parts: Split, is_first: bool) -> list[str]:
+    """What the last user turn has besides words; `is_first` where no turn stands before it."""
     before, after, material, _ = parts
     num_chars = len(before) + len(after)
-    found = [_ASK_LENGTHS[bisect_left(_ASK_SIZES, num_chars)]]
+    found = [_ASK_LENGTHS[bisect_left(ASK_SIZES, num_chars)]]
     ending = before[-2:] + after[-2:] + text[-1:]
     if "?" in ending or "？" in ending:
         found.append("ends-in-question")
     if "`" in before or "`" in after or "()" in before:
         found.append("code-in-ask")
     ends = text if len(text) <= 2 * END_CHARS else text[:END_CHARS] + text[-END_CHARS:]
-    if (
-        view.suffix
-        or ("<" in ends and _has_fill_mark(ends))
-        or ("[" in ends and "[SUFFIX]" in ends)
-    ):
-        found.append("fill-in-the-middle")
+    if ("<" in ends and _has_any(FILL_MARKS, ends)) or ("[" in ends and "[SUFFIX]" in ends):
+        found.append(_FILL)
     if ("@" in ends and "@@ " in ends) or ("-" in ends and "--- a/" in ends):
         found.append("diff")
     if not num_chars and _is_unfinished(material):
         found.append("unfinished-code")
     if "file" in before or "file" in after:
         ask = f"{before}\n{after}".lower()
-        if any([name in ask for name in _NEW_FILE]):
+        if _has_any(NEW_FILE, ask):
             found.append("new-file")
+    if is_first and _is_for_reading(text):
+        found.append(_READ_ONLY)
+    return found
+
+
+def _has_any(marks: tuple[str, ...], text: str) -> bool:
+    for mark in marks:  # noqa: SIM110 (a generator costs more than the search)
+        if mark in text:
+            return True
+    return False
+
+
+def _is_unfinished(code: str) -> bool:
+    tail = code[-600:].rstrip()
+    return tail.count("{") > tail.count("}") or tail.endswith(OPEN_ENDS)
+
+
+def _is_for_reading(text: str) -> bool:
+    return _has_any(READING_MARKS, text[:READING_CHARS])
+
+
+# ---- what else the request has -------------------------------------------------------------------
+
+
+def request_signals(view: RequestView, last: int) -> list[str]:
+    """What stands beside the last user turn, whose index is `last`; mostly there is nothing."""
+    found: list[str] = []
+    if view.suffix:
+        found.append(_FILL)
     if view.prediction:
         found.append("prediction")
     if view.num_tools:
@@ -195,23 +223,7 @@ def shape_signals(view: RequestView, last: int, text: str, parts: Split) -> list
         found += _system_signals(view.system[:SYSTEM_MARK_CHARS])
     if last > 0:
         found += _earlier_signals(view.turns, last)
-    elif _is_for_reading(text):
-        found.append("read-only")
     return found
-
-
-def _has_fill_mark(text: str) -> bool:
-    return "fim" in text or "<CURSOR>" in text or "<PRE>" in text or "<SUF>" in text
-
-
-def _is_unfinished(code: str) -> bool:
-    tail = code[-600:].rstrip()
-    return tail.count("{") > tail.count("}") or tail.endswith(_OPEN_ENDS)
-
-
-def _is_for_reading(head: str) -> bool:
-    head = head[:120]
-    return "ead only" in head or "ead-only" in head or "do not edit" in head or "eference" in head
 
 
 @lru_cache(maxsize=256)
@@ -232,7 +244,7 @@ def _earlier_signals(turns: tuple[Turn, ...], last: int) -> Iterator[str]:
             continue
         text = turn.text
         if _is_for_reading(text):
-            yield "read-only"
+            yield _READ_ONLY
         words = words_of(f"{text[:EARLIER_CHARS]} {text[-EARLIER_CHARS:]}")
         found = {*map(WORDS.get, words)}
         if not found.isdisjoint(_CHANGES):

@@ -111,7 +111,6 @@ class RequestFeatures(Struct, frozen=True, kw_only=True):
     """The bounded look at a request that classification uses (`features.py` measures them)."""
 
     view: RequestView
-    ask: str  # the caller's own words in the last user turn, both ends
     material: Material
     material_chars: int  # length of that material, uncut
     prompt_chars: int  # all text of the prompt, uncut

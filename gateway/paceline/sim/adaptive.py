@@ -107,7 +107,6 @@ def features_of(num_prompt_tokens: int, max_tokens: int) -> RequestFeatures:
         view=RequestView(
             endpoint=Endpoint.CHAT_COMPLETIONS, model=MODEL, stream=True, max_tokens=max_tokens
         ),
-        ask="",
         material=Material.NONE,
         material_chars=0,
         prompt_chars=num_prompt_tokens * CHARS_PER_TOKEN,
