@@ -70,12 +70,11 @@ def route(
     outcome = apply_rules(rules, facts(features, classification, caller), caller, allowed)
     usable = allowed - outcome.forbidden
     candidates = [pool for pool in model.pools if pool.name in usable]
-    up = [pool for pool in candidates if pool.is_up]
-    up_names = [pool.name for pool in up]
+    up = {pool.name: pool for pool in candidates if pool.is_up}
     choice = None
     if adaptive is not None and up and features.view.endpoint in GENERATING:
         outlook = adaptive.expectations.outlook(features, classification, caller)
-        choice, reason = _by_cost(up, outlook, adaptive, model, outcome)
+        choice, reason = _by_cost([*up.values()], outlook, adaptive, model, outcome)
         if len(candidates) == 1 and outcome.pool is None:
             reason = Reason.ONLY
     if choice is not None:
@@ -92,7 +91,7 @@ def route(
         rule=outcome.rule,
         pools=tuple(
             [
-                _allowed(pool.name) if pool.name in up_names else _not_used(pool, refused, outcome)
+                _allowed(pool.name) if pool.name in up else _not_used(pool, refused, outcome)
                 for pool in model.pools
             ]
         ),

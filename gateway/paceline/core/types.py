@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 
 class Endpoint(StrEnum):
@@ -124,15 +125,13 @@ class CopyRatio(Struct, frozen=True, kw_only=True):
     """
 
     quantiles: tuple[float, float, float, float, float]
+    expected: float = -1.0  # worked out from them, whatever is given
 
     def __post_init__(self) -> None:
         within = self.quantiles[0] >= 0.0 and self.quantiles[-1] <= 1.0
         if not within or list(self.quantiles) != sorted(self.quantiles):
             raise ValueError(f"quantiles must ascend within [0, 1]: {self.quantiles}")
-
-    @property
-    def expected(self) -> float:
-        return sum(self.quantiles) / len(self.quantiles)
+        force_setattr(self, "expected", sum(self.quantiles) / len(self.quantiles))
 
 
 class Classification(Struct, frozen=True, kw_only=True):
