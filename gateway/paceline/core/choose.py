@@ -94,12 +94,13 @@ def choose(
     expectations, eta = adaptive.expectations, adaptive.eta
     draftings = expectations.draftings(outlook)
     offers: dict[str, Offer] = {}
+    bests: dict[str, Terms] = {}
     for pool in pools:
         name = pool.name
         preference = PREFERENCE if name == preferred else 1.0
         step_times = expectations.step_times(name)
         offers[name] = Offer(pool, draftings[name], step_times, outlook, eta, preference)
-    bests = {name: best(offer) for name, offer in offers.items()}
+        bests[name] = best(offers[name])
     weighed = tuple(sorted(bests.values(), key=_COST))
     cheapest, default = weighed[0], bests.get(default_pool)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -37,6 +38,8 @@ from paceline.core.types import (
     RequestFeatures,
 )
 from paceline.errors import NoCompatiblePool
+
+_NAME = attrgetter("name")
 
 
 def decide(
@@ -64,17 +67,26 @@ def route(
     """As `decide`, for a request that was classified already. Raises NoCompatiblePool."""
     classification = _labelled(classification, caller)
     refused = refusals(features.view, model.pools)
-    allowed = frozenset([pool.name for pool in model.pools if pool.name not in refused])
+    allowed = frozenset(map(_NAME, model.pools)).difference(refused)
     if not allowed:
         raise NoCompatiblePool(_nobody_can(model, refused))
     outcome = apply_rules(rules, facts(features, classification, caller), caller, allowed)
-    usable = allowed - outcome.forbidden
-    candidates = [pool for pool in model.pools if pool.name in usable]
-    up = {pool.name: pool for pool in candidates if pool.is_up}
+    candidates: list[PoolSnapshot] = []
+    up: list[PoolSnapshot] = []
+    verdicts: list[PoolVerdict] = []
+    for pool in model.pools:  # in one loop, since each comprehension costs as much as all of it
+        is_candidate = pool.name in allowed and pool.name not in outcome.forbidden
+        if is_candidate:
+            candidates.append(pool)
+        if is_candidate and pool.is_up:
+            up.append(pool)
+            verdicts.append(_allowed(pool.name))
+        else:
+            verdicts.append(_not_used(pool, refused, outcome))
     choice = None
     if adaptive is not None and up and features.view.endpoint in GENERATING:
         outlook = adaptive.expectations.outlook(features, classification, caller)
-        choice, reason = _by_cost([*up.values()], outlook, adaptive, model, outcome)
+        choice, reason = _by_cost(up, outlook, adaptive, model, outcome)
         if len(candidates) == 1 and outcome.pool is None:
             reason = Reason.ONLY
     if choice is not None:
@@ -89,12 +101,7 @@ def route(
         worker=worker,
         reason=reason,
         rule=outcome.rule,
-        pools=tuple(
-            [
-                _allowed(pool.name) if pool.name in up else _not_used(pool, refused, outcome)
-                for pool in model.pools
-            ]
-        ),
+        pools=tuple(verdicts),
         rules=outcome.verdicts,
         choice=choice,
     )
@@ -108,7 +115,9 @@ def _by_cost(
     outcome: RuleOutcome,
 ) -> tuple[Choice, Reason]:
     """The cheapest of the pools that are `up`; of one that a rule names, its cheapest worker."""
-    named = [pool for pool in up if pool.name == outcome.pool]
+    named: Sequence[PoolSnapshot] = ()
+    if outcome.pool is not None:
+        named = [pool for pool in up if pool.name == outcome.pool]
     choice, reason = choose(
         named or up,
         outlook,

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
+
+_IS_UP = attrgetter("up")
 
 
 class Endpoint(StrEnum):
@@ -195,10 +198,7 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def is_up(self) -> bool:
-        for worker in self.workers:  # noqa: SIM110 (asked of every pool, and any() costs thrice this)
-            if worker.up:
-                return True
-        return False
+        return any(map(_IS_UP, self.workers))
 
 
 class ModelSnapshot(Struct, frozen=True, kw_only=True):
