@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paceline.bench.labelled import own
+from paceline.core import compiled
 from paceline.core.compiled import LOOK_TABLES
 from paceline.core.lexicon import STEMS, WORDS
 from paceline.core.look import Look, look
@@ -97,6 +98,44 @@ def test_any_characters_look_the_same(twin: ModuleType, text: str) -> None:
     assert twin.look(text, True) == look(text, True)
 
 
+EDGES = {
+    "a colon": [
+        f"{'a' * head}: {'b' * tail}"
+        for head in (7, 8, 9, 14, 15, 199, 200)
+        for tail in (11, 12, 13, 17, 18, 19, 200, 201)
+    ],
+    "a first line": [
+        f"{'a' * line}\n{'b' * rest}\n\nSo."
+        for line in (50, 159, 160)
+        for rest in (3 * line, 3 * line + 1)
+    ],
+    "a last line": [f"So:\n\n{'b' * rest}\n{'a' * 50}" for rest in (150, 151)],
+    "words of a line": [
+        f"{'k = {}; ' * 5}\n\n{opener} {'a ' * words}\n{'k = {}; ' * 5}\nx"
+        for opener in ("let", "Let", "be")
+        for words in (0, 2, 3, 5, 6)
+    ],
+    "a line of code alone": [
+        f"{opener} {'a ' * words}{end}"
+        for opener in ("let", "Else", "<a>", "\x1c", "let import")
+        for words in (0, 2, 3, 6)
+        for end in (":", "(", "(:", "</a>:")
+    ],
+    "a language named twice": ["Go slower in go.", "It is in go as in go.", "c to c", "x in c. c"],
+    "blank lines before code": [
+        f"Fix it:\n\nalpha\n  beta\n  gamma\n{lines}{gap}{'word ' * 40}"
+        for gap in ("", "\n\n")
+        for lines in ("delta\n" * number for number in range(6))
+    ],
+}
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_at_the_edges_of_the_law_texts_look_the_same(twin: ModuleType, edge: str) -> None:
+    for text in EDGES[edge]:
+        assert twin.look(text, True) == look(text, True), text
+
+
 # ---- the project's own prompts -------------------------------------------------------------------
 
 
@@ -178,6 +217,10 @@ def test_what_the_law_raises_is_raised() -> None:
 
 
 # ---- the tables ----------------------------------------------------------------------------------
+
+
+def test_the_gateway_looks_by_it(twin: ModuleType) -> None:
+    assert compiled.look.__module__ == twin.__name__
 
 
 def test_it_is_configured_once() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from operator import itemgetter
+from sys import intern
 
 from msgspec import Struct
 
@@ -49,6 +50,7 @@ def model_of(weights: Mapping[str, str], numbers: Mapping[str, Sequence[float]])
     """A model from the form it is stored in (`classifier_weights.py`)."""
     tables: dict[Material, dict[str, Weight]] = {material: {} for material in Material}
     for signal, line in weights.items():
+        signal = intern(signal)  # as the names of signals are that are looked up by it
         terms = dict(map(_term, line.split(";")))
         (adds,) = numbers.get(f"signal {signal}", (0.0,))
         for material in Material:

@@ -7,8 +7,6 @@ material beside them (`material.py`) and names the signals (`signals.py`) that `
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 from paceline.core.compiled import look
 from paceline.core.material import is_code
 from paceline.core.signals import request_signals
@@ -18,11 +16,14 @@ MAX_EARLIER = 4
 """Turns before the last user turn that are looked at for material."""
 EARLIER_HEAD_CHARS, EARLIER_TAIL_CHARS = 400, 300
 """Read of each of them."""
-_TEXT = attrgetter("text")
 MIN_MATERIAL_CHARS = 4
 """Less than that is white space and marks."""
 SHORT_MATERIAL_CHARS = 160
 """A sentence or two beside the instruction is told from a text."""
+_NONE, _CODE, _SENTENCE, _TEXT = (
+    Material.NONE, Material.CODE, Material.SENTENCE, Material.TEXT,
+)  # fmt: skip
+"""Read of the enum once, since Python 3.11 looks for a member in Python."""
 
 
 def measure(view: RequestView) -> RequestFeatures:
@@ -35,13 +36,16 @@ def measure(view: RequestView) -> RequestFeatures:
     before, after, given_code, signals = look(text, last <= 0)
     if others := request_signals(view, last):
         signals = signals.union(others)
+    prompt_chars = len(view.system) + len(view.suffix)
+    for turn in turns:
+        prompt_chars += len(turn.text)
     num_given = len(text) - len(before) - len(after)
     material, material_chars = _material(turns, last, num_given, given_code)
     return RequestFeatures(
         view=view,
         material=material,
         material_chars=material_chars,
-        prompt_chars=len(view.system) + len(view.suffix) + sum(map(len, map(_TEXT, turns))),
+        prompt_chars=prompt_chars,
         signals=signals,
     )
 
@@ -52,15 +56,15 @@ def _material(
     """What there is to copy from besides the caller's own words, and how much of it."""
     if num_chars > MIN_MATERIAL_CHARS:
         if given_code:
-            return Material.CODE, num_chars
-        is_short = num_chars <= SHORT_MATERIAL_CHARS
-        return Material.SENTENCE if is_short else Material.TEXT, num_chars
-    result_chars = max(
-        [len(turn.text) for turn in turns[last + 1 :] if turn.role == "tool"], default=0
-    )
-    if result_chars:
-        return Material.TOOL_RESULT, result_chars
-    return _earlier_material(turns[max(0, last - MAX_EARLIER) : max(0, last)])
+            return _CODE, num_chars
+        return _SENTENCE if num_chars <= SHORT_MATERIAL_CHARS else _TEXT, num_chars
+    if later := turns[last + 1 :]:
+        result_chars = max([len(turn.text) for turn in later if turn.role == "tool"], default=0)
+        if result_chars:
+            return Material.TOOL_RESULT, result_chars
+    if last <= 0:
+        return _NONE, 0
+    return _earlier_material(turns[max(0, last - MAX_EARLIER) : last])
 
 
 def _earlier_material(turns: tuple[Turn, ...]) -> tuple[Material, int]:

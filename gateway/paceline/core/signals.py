@@ -213,16 +213,17 @@ def request_signals(view: RequestView, last: int) -> list[str]:
         found.append("prediction")
     if view.num_tools:
         found.append("tools")
-    if view.turns and view.turns[-1].role == "tool":
+    turns = view.turns
+    if last + 1 < len(turns) and turns[-1].role == "tool":
         found.append("tool-result")
     if view.response_format:
         found.append("structured-output")
-    if view.max_tokens and view.max_tokens <= 64:
+    if (max_tokens := view.max_tokens) and max_tokens <= 64:
         found.append("short-answer")
-    if view.system:
-        found += _system_signals(view.system[:SYSTEM_MARK_CHARS])
+    if system := view.system:
+        found += _system_signals(system[:SYSTEM_MARK_CHARS])
     if last > 0:
-        found += _earlier_signals(view.turns, last)
+        found += _earlier_signals(turns, last)
     return found
 
 

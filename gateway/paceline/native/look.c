@@ -1167,7 +1167,7 @@ static void release(void *module) { forget(PyModule_GetState(module)); }
 
 static PyMethodDef methods[] = {
     {"look", (PyCFunction)(void (*)(void))look, METH_FASTCALL,
-     "The same as core/look.py's, a tenth of the time."},
+     "The same as core/look.py's."},
     {"configure", (PyCFunction)(void (*)(void))configure, METH_FASTCALL,
      "Once, before the first look: the law, and the tables that it goes by."},
     {NULL, NULL, 0, NULL},
