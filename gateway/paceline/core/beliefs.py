@@ -156,14 +156,10 @@ class Beliefs:
         output = self._output[workload].value
         if view.max_tokens is not None:
             output = min(output, float(max(view.max_tokens, 1)))
+        shares = band_shares(classification.copy_ratio)
         return Outlook(
             workload=workload,
-            shares=self._put_right(
-                band_shares(classification.copy_ratio),
-                workload,
-                caller.template,
-                conversation_key(caller),
-            ),
+            shares=self._put_right(shares, workload, caller.template, conversation_key(caller)),
             output_tokens=output,
             prompt_tokens=features.prompt_chars / self._chars_per_token.value,
             context=self._context,
@@ -387,9 +383,8 @@ class Beliefs:
     ) -> Shares:
         """The classifier's belief, by how its like have turned out."""
         shares = self._shifts[workload].corrected(shares)
-        return self._conversations.corrected(
-            conversation, self._templates.corrected(template, shares)
-        )
+        shares = self._templates.corrected(template, shares) if template else shares
+        return self._conversations.corrected(conversation, shares) if conversation else shares
 
     def _scale(self) -> float | None:
         """How slow this model's passes are beside the prior's device: of the pools measured, whose

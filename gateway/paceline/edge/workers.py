@@ -260,8 +260,12 @@ class Pool:
     def snapshot(self, now_s: float, without: Collection[str]) -> PoolSnapshot:
         """Made anew only when something has changed, like its workers'."""
         if self.has_changed or now_s >= self._snapshot_until_s:
-            self._snapshot = self._of([worker.snapshot(now_s) for worker in self.workers])
-            self._snapshot_until_s = min([worker.snapshot_until_s for worker in self.workers])
+            workers: list[WorkerSnapshot] = []
+            until_s = float("inf")
+            for worker in self.workers:
+                workers.append(worker.snapshot(now_s))
+                until_s = min(until_s, worker.snapshot_until_s)
+            self._snapshot, self._snapshot_until_s = self._of(workers), until_s
             self.has_changed = False
         if not without:
             return self._snapshot
@@ -289,10 +293,11 @@ class Model:
 
     def snapshot(self, now_s: float, *, without: Collection[str] = ()) -> ModelSnapshot:
         """For a decision; workers `without` count as down."""
+        pools: list[PoolSnapshot] = []
+        for pool in self.pools:
+            pools.append(pool.snapshot(now_s, without))
         return ModelSnapshot(
-            name=self.name,
-            default_pool=self.settings.default_pool,
-            pools=tuple([pool.snapshot(now_s, without) for pool in self.pools]),
+            name=self.name, default_pool=self.settings.default_pool, pools=tuple(pools)
         )
 
     @property
