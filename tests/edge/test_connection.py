@@ -109,6 +109,46 @@ def test_every_split_of_a_chunked_body_gives_the_same(
         assert framing is None or framing == chunk(piece)
 
 
+WHOLE = b"HTTP/1.1 404 No\r\ncontent-type: a/b\r\nX-Own: c\r\nContent-Length: 4\r\n\r\nbody"
+
+
+@given(st.lists(st.integers(0, len(WHOLE)), max_size=4), st.sampled_from(["", "Via: a \r\n"]))
+def test_every_split_of_a_whole_answer_gives_the_same(cuts: list[int], more: str) -> None:
+    """Those that come at once, and in the usual form, among them: they pass by the parser."""
+    whole = WHOLE.replace(b"X-Own", more.encode() + b"X-Own")
+    reads = [whole[a:b] for a, b in pairwise(sorted({0, *cuts, len(whole)}))]
+
+    async def answered(times: int) -> None:
+        connection = Connection(asyncio.get_running_loop(), lambda gone: None)
+        connection.connection_made(Transport())  # type: ignore[arg-type]
+        for _ in range(times):
+            asking = asyncio.ensure_future(connection.start([b"GET / HTTP/1.1\r\n\r\n"], 5.0))
+            await asyncio.sleep(0)
+            for read in reads:
+                connection.data_received(read)
+            answer = await asking
+            assert answer.status == 404
+            assert [name for name, _ in answer.headers if name != b"via"] == [
+                b"content-type", b"x-own", b"content-length",
+            ]  # fmt: skip
+            assert await connection.read(5.0) == b"body"
+            assert await connection.read(5.0) == b""
+            assert connection.reusable()
+
+    asyncio.run(answered(times=2))
+
+
+async def test_bytes_behind_a_whole_answer_spoil_the_connection() -> None:
+    connection = Connection(asyncio.get_running_loop(), lambda gone: None)
+    connection.connection_made(Transport())  # type: ignore[arg-type]
+    asking = asyncio.ensure_future(connection.start([b"GET / HTTP/1.1\r\n\r\n"], 5.0))
+    await asyncio.sleep(0)
+    connection.data_received(WHOLE + WHOLE[:9])
+    await asking
+    assert await connection.read(5.0) == b"body"
+    assert not connection.reusable()
+
+
 async def test_a_whole_chunk_keeps_its_framing_and_several_are_one_piece() -> None:
     connection, _ = await asked()
     kept = Kept()

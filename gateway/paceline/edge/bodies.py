@@ -48,16 +48,17 @@ async def read_body(
 ) -> Body:
     """Raises RequestError, ClientGone."""
     named = client.named
-    given = named.get(b"content-type", b"")
-    wanted = b"application/json"
+    given = named.get("content-type", "")
+    wanted = "application/json"
     if endpoint is Endpoint.TRANSCRIPTIONS:
-        wanted = b"multipart/form-data"
-    if given != wanted and given.partition(b";")[0].strip().lower() != wanted:
-        raise UnsupportedMediaType(f"send the body as Content-Type: {wanted.decode()}")
+        wanted = "multipart/form-data"
+    if given != wanted and given.partition(";")[0].strip(" \t").lower() != wanted:
+        raise UnsupportedMediaType(f"send the body as Content-Type: {wanted}")
+    encoding = named.get("content-encoding")
     raw = await client.body(
         limit_bytes=limit_bytes,
-        encoding=named.get(b"content-encoding"),
-        declared=named.get(b"content-length"),
+        encoding=None if encoding is None else encoding.encode("latin-1"),
+        declared=named.get("content-length"),
         timeout_s=timeout_s,
     )
     if endpoint is Endpoint.TRANSCRIPTIONS:
@@ -90,15 +91,15 @@ def _json(raw: bytes, endpoint: Endpoint, hints: bool) -> Body:
     return Body(raw, view_of(endpoint, said), said, JSON[1], added, takes_k, rewritten)
 
 
-def _form(raw: bytes, content_type: bytes) -> Body:
-    form = read_form(raw, content_type.decode("latin-1"))
+def _form(raw: bytes, content_type: str) -> Body:
+    form = read_form(raw, content_type)
     said = {"model": form.model, "stream": form.stream}
 
     def rewritten(model: str, k: int | None) -> bytes:
         return rewrite_form(raw, form, model=model)
 
     view = view_of(Endpoint.TRANSCRIPTIONS, said)
-    return Body(raw, view, said, content_type, UsageAdded(), False, rewritten)
+    return Body(raw, view, said, content_type.encode("latin-1"), UsageAdded(), False, rewritten)
 
 
 def _check_extent(raw: bytes) -> None:

@@ -49,7 +49,7 @@ class Client:
 
     __slots__ = (
         "_body", "_body_bytes", "_broken", "_chunked", "_connection", "_has_body", "_head",
-        "_reading_paused", "_waiter", "_wants_continue", "_write", "answered", "gone", "headers",
+        "_headers", "_reading_paused", "_waiter", "_wants_continue", "_write", "answered", "gone",
         "http_version", "keep_alive", "method", "named", "on_writable", "path", "query",
         "request_complete", "started", "status", "task", "writable",
     )  # fmt: skip
@@ -61,19 +61,19 @@ class Client:
         method: str,
         path: str,
         query: bytes,
-        headers: Headers,
-        named: dict[bytes, bytes],
+        named: dict[str, str],
+        headers: Headers | None = None,
         http_version: str,
         keep_alive: bool,
     ) -> None:
-        """`path` is decoded once, `query` not at all; `named` are the `headers` by name, the last
-        of each."""
+        """`path` is decoded once, `query` not at all. `named` are the headers by name, the last of
+        each, decoded as latin-1; they are all of the `headers` where those are not given."""
         self._connection = connection
         self._write = connection.write
         self.method = method
         self.path = path
         self.query = query
-        self.headers = headers
+        self._headers = headers
         self.named = named
         self.http_version = http_version
         self.keep_alive = keep_alive
@@ -94,12 +94,23 @@ class Client:
         self._chunked = False
         self._has_body = True
         self._wants_continue = (
-            b"expect" in named
+            "expect" in named
             and http_version != "1.0"
             and any(
-                name == b"expect" and value.lower() == b"100-continue" for name, value in headers
+                name == b"expect" and value.lower() == b"100-continue"
+                for name, value in self.headers
             )
         )
+
+    @property
+    def headers(self) -> Headers:
+        """All, in the order in which they came."""
+        if self._headers is None:
+            self._headers = [
+                (name.encode("latin-1"), value.encode("latin-1"))
+                for name, value in self.named.items()
+            ]
+        return self._headers
 
     @property
     def over(self) -> bool:
@@ -142,7 +153,7 @@ class Client:
     # -- its body --------------------------------------------------------------------------------
 
     async def body(
-        self, *, limit_bytes: int, encoding: bytes | None, declared: bytes | None, timeout_s: float
+        self, *, limit_bytes: int, encoding: bytes | None, declared: str | None, timeout_s: float
     ) -> bytes:
         """The request's body, inflated. `declared` is its Content-Length, if it sent one.
 
@@ -151,7 +162,7 @@ class Client:
         if encoding is None and self.request_complete and self._body_bytes <= limit_bytes:
             return self._taken()  # as nearly always: it came with the head
         too_large = PayloadTooLarge(f"the body is longer than {limit_bytes} bytes")
-        if declared is not None and declared.isdigit() and int(declared) > limit_bytes:
+        if declared is not None and declared.isdecimal() and int(declared) > limit_bytes:
             raise too_large
         try:
             inflater = Inflater(encoding, limit_bytes=limit_bytes)

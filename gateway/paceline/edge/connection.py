@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import httptools
 
 from paceline.edge.deadline import Deadline
+from paceline.edge.heads import read_response
 from paceline.edge.wire import Headers
 from paceline.errors import WorkerDied, WorkerError, WorkerProtocolError, WorkerTimeout
 
@@ -231,6 +232,8 @@ class Connection(asyncio.Protocol):
             self._forget(self)
             self.abort()
             return
+        if answer.stage is Stage.ASKED and self._read_plain(answer, data):
+            return  # as nearly always, where an answer is no stream
         if answer.stage < Stage.BODY:
             answer.stage = Stage.BEGUN
             answer.num_head_bytes += len(data)
@@ -248,6 +251,20 @@ class Connection(asyncio.Protocol):
                 self._break_off("a worker's headers are too long")
             else:
                 self._changed()
+
+    def _read_plain(self, answer: Answer, data: bytes) -> bool:
+        """Whether it was a whole answer of the usual form: then the parser has no part in it."""
+        plain = read_response(data)
+        if plain is None:
+            return False
+        answer.status, answer.headers, body = plain
+        answer.ends_with_connection = False
+        answer.stage = Stage.BODY
+        if body:
+            self.on_body(body)
+        self._completes(answer, keep_alive=True)
+        self._changed()
+        return True
 
     def _break_off(self, why: str) -> None:
         self._spoilt = True
@@ -311,9 +328,12 @@ class Connection(asyncio.Protocol):
         answer = self.answer
         if self._spoilt or answer.stage < Stage.BODY:
             return
-        answer.stage = Stage.COMPLETE
         self._between_chunks = False
-        answer.keep_alive = self._parser.should_keep_alive()
+        self._completes(answer, keep_alive=self._parser.should_keep_alive())
+
+    def _completes(self, answer: Answer, *, keep_alive: bool) -> None:
+        answer.stage = Stage.COMPLETE
+        answer.keep_alive = keep_alive
         self._idle_since_s = self._loop.time()
 
 

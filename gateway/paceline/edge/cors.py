@@ -6,9 +6,9 @@ wildcard, and no credentials mode, since keys come in a header that the page set
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from paceline.edge.wire import Headers, header
+from paceline.edge.wire import Headers
 
 MAX_AGE_S = 600
 """How long a browser may remember a preflight's answer."""
@@ -21,28 +21,30 @@ _VARY: Headers = [(b"vary", b"origin")]
 
 class Cors:
     def __init__(self, origins: Sequence[str]) -> None:
-        self._origins = frozenset(origin.encode() for origin in origins)
+        self._origins = frozenset(origins)
 
-    def headers(self, request: Headers) -> Headers:
-        """What a response to `request` says; nothing where no origin may."""
+    def headers(self, request: Mapping[str, str]) -> Headers:
+        """What a response says to a request with these headers; nothing where no origin may."""
         if not self._origins:
             return []
-        origin = header(request, b"origin")
+        origin = request.get("origin", "")
         if origin not in self._origins:
             return _VARY
         return [
-            (b"access-control-allow-origin", origin),
+            (b"access-control-allow-origin", origin.encode()),
             (b"access-control-expose-headers", EXPOSED),
             *_VARY,
         ]
 
-    def preflight(self, request: Headers, methods: bytes) -> Headers:
+    def preflight(self, request: Mapping[str, str], methods: bytes) -> Headers:
         """The same for OPTIONS: which methods and headers a request that follows may have."""
         allowed = self.headers(request)
-        if len(allowed) <= 1 or header(request, b"access-control-request-method") is None:
+        if len(allowed) <= 1 or "access-control-request-method" not in request:
             return allowed
-        wanted = header(request, b"access-control-request-headers")
-        headers = [] if wanted is None else [(b"access-control-allow-headers", wanted)]
+        wanted = request.get("access-control-request-headers")
+        headers: Headers = []
+        if wanted is not None:
+            headers.append((b"access-control-allow-headers", wanted.encode("latin-1")))
         return [
             *allowed,
             (b"access-control-allow-methods", methods),

@@ -74,7 +74,7 @@ class DataPlane:
             self._routes["/metrics"] = (own.metrics, GET)
 
     async def __call__(self, client: Client) -> None:
-        cors = self._cors.headers(client.headers)
+        cors = self._cors.headers(client.named)
         request = Request.arrived(client, ENDPOINTS.get(client.path), cors, self._now_s())
         record = request.record
         try:
@@ -141,7 +141,7 @@ class DataPlane:
         except NotFound:
             methods = ()
         allowed = ", ".join([*methods, "OPTIONS"]).encode()
-        request.cors = self._cors.preflight(request.client.headers, allowed)
+        request.cors = self._cors.preflight(request.headers, allowed)
         request.client.answer(204, [(b"allow", allowed), *request.our_headers()], b"")
 
     async def _forwarded(self, request: Request) -> None:

@@ -24,7 +24,7 @@ from paceline.edge.stream import Stream
 from paceline.edge.teacher import Kept
 from paceline.edge.telemetry import Telemetry
 from paceline.edge.upstream import Exchange
-from paceline.edge.wire import header, passed_down, passed_up, upstream_request_id
+from paceline.edge.wire import header, passed_down, upstream_request_id
 from paceline.edge.workers import BACK_PRESSURE, Fleet, Model
 from paceline.errors import WorkerBusy, WorkerDied, WorkerError, WorkerUnavailable
 from paceline.settings import Mode, Settings
@@ -112,7 +112,7 @@ class Forwarder:
                 headers=[
                     (b"Content-Type", body.content_type),
                     (b"X-Request-Id", upstream_request_id(request.id)),
-                    *passed_up(request.client.headers),
+                    *request.passed_up(),
                 ],
                 body=body.rewritten(model.settings.upstream_name, self._told_k(body, decision)),
                 timeout_s=self._settings.timeouts.first_byte_s,

@@ -34,6 +34,7 @@ from uvicorn.server import ServerState
 from paceline.core.error_shapes import error_body
 from paceline.edge.client import Client
 from paceline.edge.deadline import Deadline
+from paceline.edge.heads import by_name, read_request
 from paceline.edge.wire import Headers
 from paceline.errors import HeadTooLarge, InvalidRequest, PacelineError, RequestTimeout
 
@@ -73,6 +74,7 @@ class HttpConnection(asyncio.Protocol):
         self._head = bytearray()
         self._parser = httptools.HttpRequestParser(self)
         self._client: Client | None = None
+        self._left: int | None = None  # of its body, in bytes; None where the parser counts
         self._patience = Deadline(loop, self._waited)  # with what is still to come from the client
         self._stalled_s = stalled_s
         self._stalled = Deadline(loop, self._reader_stands_still)
@@ -104,8 +106,10 @@ class HttpConnection(asyncio.Protocol):
             self._read_head(data)
         elif client.request_complete:
             client.keep_alive = False
-        else:
+        elif self._left is None:
             self._feed(data)
+        else:
+            self._take(client, data, self._left)
 
     def pause_writing(self) -> None:
         self._writable = self._writable or self._loop.create_future()
@@ -141,8 +145,10 @@ class HttpConnection(asyncio.Protocol):
     def _read_head(self, data: bytes) -> None:
         head = self._head
         if not head:
+            if self._read_plain(data):  # as nearly always
+                return
             end = data.find(b"\r\n\r\n")
-            if 0 <= end <= MAX_HEAD_BYTES:  # as nearly always: all of it, at once
+            if 0 <= end <= MAX_HEAD_BYTES:  # all of it, at once
                 self._begin(data, end + 4)
                 return
             self._patience.within(HEAD_S)
@@ -155,12 +161,37 @@ class HttpConnection(asyncio.Protocol):
             self._head = bytearray()
             self._begin(bytes(head), end + 4)
 
+    def _read_plain(self, data: bytes) -> bool:
+        """Whether it was a request with a head of the usual form: then the parser has no part in
+        it."""
+        plain = read_request(data)
+        if plain is None:
+            return False
+        method, url, named, end, length = plain
+        self._patience.off()
+        client = self._arrives(method, url, named)
+        if client is not None:
+            self._take(client, data[end:], length)
+        return True
+
+    def _take(self, client: Client, data: bytes, left: int) -> None:
+        """Some of a body that ends after `left` bytes."""
+        beyond = len(data) - left
+        if beyond > 0:
+            client.keep_alive = False
+            data = data[:left]
+        self._left = left - len(data)
+        if data:
+            client.body_received(data)
+        if beyond >= 0:
+            self.on_message_complete()
+
     def _begin(self, data: bytes, end: int) -> None:
         """`end` is where the head ends in `data`."""
         self._patience.off()
         self._url = b""
         self._headers: Headers = []
-        self._client = None
+        self._client = self._left = None
         if b"\r\nupgrade:" in data[:end].lower():
             data = _UPGRADE.sub(b"", data[:end]) + data[end:]
         self._feed(data)
@@ -207,6 +238,10 @@ class HttpConnection(asyncio.Protocol):
 
     # -- what the parser finds -------------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        if self._client is not None:  # another request, or some of it, in the same bytes
+            self._client.keep_alive = False
+
     def on_url(self, url: bytes) -> None:
         self._url += url
 
@@ -215,8 +250,7 @@ class HttpConnection(asyncio.Protocol):
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        if self._client is not None:  # of another request, in the same bytes
-            self._client.keep_alive = False
+        if self._client is not None:
             return
         version = self._parser.get_http_version()
         headers = self._headers
@@ -226,33 +260,17 @@ class HttpConnection(asyncio.Protocol):
         if version != "1.1" and version != "1.0":
             self.refuse(InvalidRequest(f"this is a server of HTTP/1.1, not of {version}"))
             return
-        named = dict(headers)
+        named = by_name(headers)
         if version == "1.0":
-            if b"transfer-encoding" in named:  # which it has none of (RFC 9112 §6.1)
+            if "transfer-encoding" in named:  # which it has none of (RFC 9112 §6.1)
                 self.refuse(InvalidRequest("HTTP/1.0 has no Transfer-Encoding"))
                 return
-        elif b"host" not in named or (len(named) < len(headers) and _is_repeated(b"host", headers)):
+        elif "host" not in named or (len(named) < len(headers) and _is_repeated(b"host", headers)):
             self.refuse(InvalidRequest("the request needs one Host"))
             return
-        try:
-            path, query = _target(self._url)
-        except (httptools.HttpParserInvalidURLError, UnicodeDecodeError):
-            self.refuse(InvalidRequest("the request's target is not a URL"))
-            return
-        self._client = client = Client(
-            self,
-            method=self._parser.get_method().decode("ascii"),
-            path=path,
-            query=query,
-            headers=headers,
-            named=named,
-            http_version=version,
-            keep_alive=self._parser.should_keep_alive(),
-        )
-        client.writable = self._writable is None
-        # Not by `create_task`, which numbers its tasks and writes each number out as a name.
-        client.task = asyncio.Task(self._serve(client), loop=self._loop, name="request")
-        self._server_state.tasks.add(client.task)
+        method = self._parser.get_method().decode("ascii")
+        keep_alive = self._parser.should_keep_alive()
+        self._arrives(method, self._url, named, headers, version, keep_alive)
 
     def on_body(self, body: bytes) -> None:
         if self._client is not None and not self._client.request_complete:
@@ -263,6 +281,38 @@ class HttpConnection(asyncio.Protocol):
             self._client.body_ended()
             if self._client.answered:  # it was waited for only to be read to its end
                 self._transport.close()
+
+    def _arrives(
+        self,
+        method: str,
+        url: bytes,
+        named: dict[str, str],
+        headers: Headers | None = None,
+        version: str = "1.1",
+        keep_alive: bool = True,
+    ) -> Client | None:
+        """A request, now served; or nothing, if its target is none."""
+        self._client = None
+        try:
+            path, query = _target(url)
+        except (httptools.HttpParserInvalidURLError, UnicodeDecodeError):
+            self.refuse(InvalidRequest("the request's target is not a URL"))
+            return None
+        self._client = client = Client(
+            self,
+            method=method,
+            path=path,
+            query=query,
+            named=named,
+            headers=headers,
+            http_version=version,
+            keep_alive=keep_alive,
+        )
+        client.writable = self._writable is None
+        # Not by `create_task`, which numbers its tasks and writes each number out as a name.
+        client.task = asyncio.Task(self._serve(client), loop=self._loop, name="request")
+        self._server_state.tasks.add(client.task)
+        return client
 
     async def _serve(self, client: Client) -> None:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from paceline.core.explain import explain
 from paceline.core.types import Caller, Decision, Endpoint, RequestView
 from paceline.edge.client import Client
 from paceline.edge.telemetry import RequestRecord
-from paceline.edge.wire import Headers, request_id
+from paceline.edge.wire import PASSED_UP, Headers, request_id
 from paceline.errors import Forbidden
 from paceline.settings import ApiKey
 
@@ -23,7 +22,7 @@ EXPLAIN_BYTES = 2048
 
 
 class Request(Struct):
-    """`headers` are decoded as latin-1, which loses nothing; of duplicates the last counts."""
+    """`headers` are the client's by name; see there."""
 
     client: Client
     endpoint: Endpoint | None  # of what is asked of workers
@@ -37,9 +36,7 @@ class Request(Struct):
     def arrived(
         cls, client: Client, endpoint: Endpoint | None, cors: Headers, now_s: float
     ) -> Request:
-        # Decoded all at once: no name and no value has a line break in it.
-        flat = b"\n".join(chain.from_iterable(client.headers)).decode("latin-1").split("\n")
-        headers = dict(zip(flat[::2], flat[1::2], strict=True))
+        headers = client.named
         id = request_id(headers.get("x-request-id"))
         return cls(
             client=client,
@@ -71,6 +68,16 @@ class Request(Struct):
     def wants_hints(self) -> bool:
         """Raises InvalidRequest."""
         return "x-paceline-hints" in self.headers and flag(self.headers, "x-paceline-hints")
+
+    def passed_up(self) -> Headers:
+        """Its headers that go to the worker with it: all of a name, if they are short."""
+        if PASSED_UP.isdisjoint(self.headers):
+            return []
+        return [
+            (name, value)
+            for name, value in self.client.headers
+            if name.decode("latin-1") in PASSED_UP and len(value) <= 512
+        ]
 
     def our_headers(self) -> Headers:
         """What every response of ours says, as far as it is known by now."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import secrets
-from collections.abc import Iterable
 
 from paceline.errors import MethodNotAllowed, PacelineError
 
@@ -29,10 +28,10 @@ _OURS = frozenset(
 _CREDENTIALS = frozenset([b"authorization", b"x-api-key", b"www-authenticate"])
 """What a worker that echoes its request would give away."""
 _DROPPED = _HOP_BY_HOP | _OURS | _CREDENTIALS
-_PASSED_UP = frozenset(
+PASSED_UP = frozenset(
     [
-        b"traceparent", b"tracestate", b"x-session-id", b"x-data-parallel-rank",
-        b"anthropic-version", b"anthropic-beta",
+        "traceparent", "tracestate", "x-session-id", "x-data-parallel-rank",
+        "anthropic-version", "anthropic-beta",
     ]
 )  # fmt: skip
 """The client's headers that a worker may see; credentials are not among them."""
@@ -66,10 +65,6 @@ def passed_down(headers: Headers) -> Headers:
         for name, value in headers
         if name not in dropped and not name.startswith((b"x-paceline-", b"access-control-"))
     ]
-
-
-def passed_up(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    return [(name, value) for name, value in headers if name in _PASSED_UP and len(value) <= 512]
 
 
 def request_id(given: str | None) -> str:

@@ -164,6 +164,38 @@ async def test_requests_in_turn_share_a_connection():
     assert len(worker.seen) == 3
 
 
+async def test_heads_of_all_kinds_share_a_connection():
+    """Some are the parser's to read, and some are read without it."""
+    chunked = request().replace(b"Content-Length: 13", b"Transfer-Encoding: chunked")
+    chunked = chunked.replace(b'{"model":"m"}', b'd\r\n{"model":"m"}\r\n0\r\n\r\n')
+    kinds = [request(), chunked, request(b'{"model":"m"}', "TE: trailers"), request()]
+    async with before([response(ANSWER)]) as (raw, _, worker):
+        for each in [*kinds, *kinds[::-1]]:
+            raw.writer.write(each)
+            assert b"connection: close" not in await raw.until(ANSWER)
+    assert [seen.json for seen in worker.seen] == [{"model": "up"}] * 8
+
+
+@pytest.mark.parametrize("more", [(), ("TE: trailers",)])
+@pytest.mark.parametrize("behind", [b"", b"G", VERSION[:-7], VERSION])
+async def test_a_body_ends_where_its_head_says_however_it_comes(
+    more: tuple[str, ...], behind: bytes
+):
+    """Were some of a request left in the parser, what comes next would be read as its rest."""
+    body = b'{"model":"m","x":"%s"}' % (b"y" * 200)
+    head, _, _ = request(body, *more).partition(b"{")
+    async with before([response(ANSWER)]) as (raw, _, worker):
+        raw.writer.write(head)
+        for size in range(0, len(body), 50):
+            await asyncio.sleep(0.01)
+            last = behind if size + 50 >= len(body) else b""
+            raw.writer.write(body[size : size + 50] + last)
+        answer = await raw.until(ANSWER)
+        assert (b"connection: close" in answer) is bool(behind)
+    assert len(worker.seen) == 1
+    assert worker.seen[0].json == {"model": "up", "x": "y" * 200}
+
+
 async def test_http_1_0_gets_plain_bytes_and_then_the_end():
     async with before(STREAM) as (raw, _, _):
         raw.writer.write(request(STREAMED, version="1.0"))
