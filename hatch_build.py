@@ -28,6 +28,7 @@ class CompiledTwins(BuildHookInterface[Any]):
         with tempfile.TemporaryDirectory() as scratch:
             for built in _compiled(root, Path(scratch)):
                 place = root / PACKAGE / built.name
+                place.unlink(missing_ok=True)  # who has it loaded keeps the old one, and lives on
                 shutil.copy2(built, place)
                 if version != "editable":  # there, beside its source is where it is looked for
                     build_data["force_include"][str(place)] = f"paceline/native/{built.name}"

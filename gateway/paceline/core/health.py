@@ -29,6 +29,9 @@ class Standing(StrEnum):
     DOWN = "down"
 
 
+UP, TRIAL, DOWN = Standing  # to look one up in its class costs as much as a call
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthLaw:
     """Times in seconds; `least_share` is what a worker gets in the first moment of its return."""
@@ -113,12 +116,12 @@ class Health:
 
     def standing(self, now_s: float) -> Standing:
         if not self._reachable:
-            return Standing.DOWN
+            return DOWN
         if self._open_until_s is None:
-            return Standing.UP
+            return UP
         if now_s < self._open_until_s or self._trial_under_way:
-            return Standing.DOWN
-        return Standing.TRIAL
+            return DOWN
+        return TRIAL
 
     def share(self, now_s: float) -> float:
         """Of the load that a worker of its kind would get, the part that it may have: (0, 1]."""

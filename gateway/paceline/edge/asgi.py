@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from paceline.edge.client import Client, ClientGone
-from paceline.edge.wire import header
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -61,7 +60,7 @@ def _sender(client: Client) -> Send:
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = [tuple(pair) for pair in message.get("headers", ())]
-            length = header(headers, b"content-length")
+            length = dict(headers).get(b"content-length")
             headers = [pair for pair in headers if pair[0] != b"content-length"]
             client.start(message["status"], headers, length=None if length is None else int(length))
             return

@@ -49,9 +49,8 @@ async def read_body(
     """Raises RequestError, ClientGone."""
     named = client.named
     given = named.get("content-type", "")
-    wanted = "application/json"
-    if endpoint is Endpoint.TRANSCRIPTIONS:
-        wanted = "multipart/form-data"
+    is_form = endpoint is Endpoint.TRANSCRIPTIONS
+    wanted = "multipart/form-data" if is_form else "application/json"
     if given != wanted and given.partition(";")[0].strip(" \t").lower() != wanted:
         raise UnsupportedMediaType(f"send the body as Content-Type: {wanted}")
     encoding = named.get("content-encoding")
@@ -61,7 +60,7 @@ async def read_body(
         declared=named.get("content-length"),
         timeout_s=timeout_s,
     )
-    if endpoint is Endpoint.TRANSCRIPTIONS:
+    if is_form:
         return _form(raw, given)
     return _json(raw, endpoint, hints)
 

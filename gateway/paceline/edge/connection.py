@@ -56,6 +56,9 @@ class Stage(IntEnum):
     COMPLETE = 3
 
 
+ASKED, BEGUN, BODY, COMPLETE = Stage  # to look one up in its class costs as much as a call
+
+
 class Answer:
     """One answer as it arrives. Header names are in lower case, in the order in which they came."""
 
@@ -65,7 +68,7 @@ class Answer:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.stage = Stage.ASKED
+        self.stage = ASKED
         self.status = 0
         self.headers: Headers = []
         self.num_head_bytes = 0
@@ -125,22 +128,22 @@ class Connection(asyncio.Protocol):
             self._transport.writelines(message)
         due_s = self._loop.time() + timeout_s
         try:
-            while answer.stage < Stage.BODY and answer.error is None:
-                await self._wait(due_s - self._loop.time())
+            while answer.stage < BODY and answer.error is None:
+                await self._wait(due_s)
         except TimeoutError:
             raise WorkerTimeout(f"a worker did not answer within {timeout_s:g} s") from None
-        if answer.stage < Stage.BODY and answer.error is not None:
-            if not is_first and answer.stage is Stage.ASKED:
+        if answer.stage < BODY and answer.error is not None:
+            if not is_first and answer.stage is ASKED:
                 raise StaleConnection(answer.error.message)
             raise answer.error
         return answer
 
     async def read(self, timeout_s: float) -> bytes:
         answer = self.answer
-        while not answer.chunks and answer.stage < Stage.COMPLETE:
+        while not answer.chunks and answer.stage < COMPLETE:
             if answer.error is not None:
                 raise answer.error
-            await self._wait(timeout_s)
+            await self._wait(self._loop.time() + timeout_s)
         data = answer.take()
         self.read_on(True)
         return data
@@ -164,15 +167,18 @@ class Connection(asyncio.Protocol):
         answer = self._answer
         return (
             answer is not None
-            and answer.stage is Stage.COMPLETE
+            and answer.stage is COMPLETE
             and not answer.chunks
             and answer.keep_alive
             and not self._spoilt
-            and not self._closed
             and self._transport is not None
             and not self._transport.get_write_buffer_size()
-            and self._loop.time() - self._idle_since_s < IDLE_S
+            and self.is_fresh()
         )
+
+    def is_fresh(self) -> bool:
+        """Whether it may be used again, of one that was reusable and has been idle since."""
+        return not self._closed and self._loop.time() - self._idle_since_s < IDLE_S
 
     def abort(self) -> None:
         self._closed = True
@@ -180,10 +186,10 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    async def _wait(self, timeout_s: float) -> None:
-        """Until something happens. Raises TimeoutError after `timeout_s`."""
+    async def _wait(self, due_s: float) -> None:
+        """Until something happens. Raises TimeoutError at `due_s`, by the loop's clock."""
         self._waiter = waiter = self._loop.create_future()
-        self._patience.within(timeout_s)
+        self._patience.at(due_s)
         try:
             await waiter
         finally:
@@ -205,13 +211,13 @@ class Connection(asyncio.Protocol):
             return
         if answer.chunks:
             answer.sink.received(answer.take())
-        if answer.sink is not None and (answer.stage is Stage.COMPLETE or answer.error is not None):
+        if answer.sink is not None and (answer.stage is COMPLETE or answer.error is not None):
             sink, answer.sink = answer.sink, None
-            sink.ended(None if answer.stage is Stage.COMPLETE else answer.error)
+            sink.ended(None if answer.stage is COMPLETE else answer.error)
 
     def _fail(self, error: WorkerError) -> None:
         answer = self._answer
-        if answer is not None and answer.error is None and answer.stage < Stage.COMPLETE:
+        if answer is not None and answer.error is None and answer.stage < COMPLETE:
             answer.error = error
         self._changed()
 
@@ -228,14 +234,14 @@ class Connection(asyncio.Protocol):
             if size is not None and start + size + 2 == len(data) and data.endswith(b"\r\n"):
                 answer.sink.received(data[start:-2], data)  # as nearly always: one whole chunk
                 return
-        if answer is None or answer.stage is Stage.COMPLETE:  # bytes that nobody asked for
+        if answer is None or answer.stage is COMPLETE:  # bytes that nobody asked for
             self._forget(self)
             self.abort()
             return
-        if answer.stage is Stage.ASKED and self._read_plain(answer, data):
+        if answer.stage is ASKED and self._read_plain(answer, data):
             return  # as nearly always, where an answer is no stream
-        if answer.stage < Stage.BODY:
-            answer.stage = Stage.BEGUN
+        if answer.stage < BODY:
+            answer.stage = BEGUN
             answer.num_head_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -243,11 +249,11 @@ class Connection(asyncio.Protocol):
             self._break_off(f"a worker's answer is not HTTP ({error})")
         else:
             sink = answer.sink
-            if sink is not None and answer.stage is Stage.BODY:
+            if sink is not None and answer.stage is BODY:
                 chunks, answer.chunks = answer.chunks, []
                 if chunks:
                     sink.received(chunks[0] if len(chunks) == 1 else b"".join(chunks))
-            elif answer.stage < Stage.BODY and answer.num_head_bytes > MAX_HEADER_BYTES:
+            elif answer.stage < BODY and answer.num_head_bytes > MAX_HEADER_BYTES:
                 self._break_off("a worker's headers are too long")
             else:
                 self._changed()
@@ -259,7 +265,7 @@ class Connection(asyncio.Protocol):
             return False
         answer.status, answer.headers, body = plain
         answer.ends_with_connection = False
-        answer.stage = Stage.BODY
+        answer.stage = BODY
         if body:
             self.on_body(body)
         self._completes(answer, keep_alive=True)
@@ -273,8 +279,8 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         answer = self._answer
-        if answer is not None and answer.stage is Stage.BODY and answer.ends_with_connection:
-            answer.stage = Stage.COMPLETE
+        if answer is not None and answer.stage is BODY and answer.ends_with_connection:
+            answer.stage = COMPLETE
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -286,12 +292,12 @@ class Connection(asyncio.Protocol):
     # -- what the parser finds -------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        if self._answer is None or self._answer.stage is Stage.COMPLETE:  # nobody asked for it
+        if self._answer is None or self._answer.stage is COMPLETE:  # nobody asked for it
             self._spoilt = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
         answer = self._answer
-        if answer is not None and not self._spoilt and answer.stage < Stage.BODY:  # no trailer
+        if answer is not None and not self._spoilt and answer.stage < BODY:  # no trailer
             name = name.lower()
             answer.headers.append((name, value))
             if name == b"content-length" or name == b"transfer-encoding":
@@ -306,7 +312,7 @@ class Connection(asyncio.Protocol):
             answer.headers = []
             answer.ends_with_connection = True
             return
-        answer.stage = Stage.BODY
+        answer.stage = BODY
 
     def on_chunk_header(self) -> None:
         self._between_chunks = False
@@ -326,13 +332,13 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         answer = self.answer
-        if self._spoilt or answer.stage < Stage.BODY:
+        if self._spoilt or answer.stage < BODY:
             return
         self._between_chunks = False
         self._completes(answer, keep_alive=self._parser.should_keep_alive())
 
     def _completes(self, answer: Answer, *, keep_alive: bool) -> None:
-        answer.stage = Stage.COMPLETE
+        answer.stage = COMPLETE
         answer.keep_alive = keep_alive
         self._idle_since_s = self._loop.time()
 

@@ -17,7 +17,7 @@ _EARLY_S: Final = 0.001
 
 
 class Deadline:
-    """Calls `then` once when the time is up; `within` sets and moves it, `off` calls it off."""
+    """Calls `then` once when the time is up; `within` and `at` set it anew, `off` calls it off."""
 
     __slots__ = ("_due_s", "_loop", "_then", "_timer", "_timer_s")
 
@@ -30,7 +30,11 @@ class Deadline:
 
     def within(self, seconds: float) -> None:
         """From now on, in place of what was set before."""
-        self._due_s = due_s = self._loop.time() + seconds
+        self.at(self._loop.time() + seconds)
+
+    def at(self, due_s: float) -> None:
+        """The same, by the loop's clock."""
+        self._due_s = due_s
         if due_s < self._timer_s:
             self._set_timer()
 

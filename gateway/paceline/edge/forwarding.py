@@ -24,7 +24,7 @@ from paceline.edge.stream import Stream
 from paceline.edge.teacher import Kept
 from paceline.edge.telemetry import Telemetry
 from paceline.edge.upstream import Exchange
-from paceline.edge.wire import header, passed_down, upstream_request_id
+from paceline.edge.wire import passed_down, upstream_request_id
 from paceline.edge.workers import BACK_PRESSURE, Fleet, Model
 from paceline.errors import WorkerBusy, WorkerDied, WorkerError, WorkerUnavailable
 from paceline.settings import Mode, Settings
@@ -149,12 +149,15 @@ class Forwarder:
             exchange,
             request.client,
             request.record,
-            headers=lambda: [*passed_down(exchange.headers), *request.our_headers()],
+            headers=lambda: [
+                *passed_down(exchange.headers, exchange.named),
+                *request.our_headers(),
+            ],
             timeouts=self._settings.timeouts,
             now_s=self._now_s,
             kept=kept,
         )
-        kind = header(exchange.headers, b"content-type") or b""
+        kind = exchange.named.get(b"content-type", b"")
         if exchange.status != 200 or not kind.lower().startswith(b"text/event-stream"):
             return Whole(answer, learns=body.view.endpoint in GENERATING)
         return Stream(

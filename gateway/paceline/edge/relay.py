@@ -12,7 +12,7 @@ from paceline.edge.encoding import Inflater, TooLong
 from paceline.edge.teacher import Kept
 from paceline.edge.telemetry import RequestRecord
 from paceline.edge.upstream import Exchange
-from paceline.edge.wire import Headers, header
+from paceline.edge.wire import Headers
 from paceline.errors import WorkerDied, WorkerProtocolError, WorkerTimeout
 from paceline.settings import Timeouts
 
@@ -47,7 +47,7 @@ class Answer:
         self.timeouts = timeouts
         self.now_s = now_s
         self.kept = kept
-        encoding = header(exchange.headers, b"content-encoding")
+        encoding = exchange.named.get(b"content-encoding")
         try:
             self._inflater = None if encoding is None else Inflater(encoding)
         except LookupError:

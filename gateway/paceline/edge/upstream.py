@@ -18,11 +18,13 @@ from collections import deque
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from paceline.edge.connection import Answer, Connection, Sink, Stage, StaleConnection
+from paceline.edge.connection import COMPLETE, Answer, Connection, Sink, StaleConnection
 from paceline.errors import WorkerUnavailable
 
 MAX_IDLE = 256
 """Idle connections kept per worker: as many as one runs sequences, by vLLM's usual settings."""
+ONE_PIECE_BYTES = 16 * 1024
+"""Up to this size a body is copied behind its head: writing two pieces costs more than that."""
 
 
 class Upstream:
@@ -39,10 +41,10 @@ class Upstream:
         self._port = parts.port or (443 if self._tls else 80)
         self._connect_s = connect_s
         self._idle: deque[Connection] = deque()
-        authorization = f"Authorization: Bearer {key}\r\n" if key else ""
+        authorization = f"\r\nAuthorization: Bearer {key}" if key else ""
         self._fixed = (
-            f" HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept-Encoding: identity\r\n{authorization}"
-        ).encode()
+            f" HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept-Encoding: identity{authorization}"
+        )
 
     async def send(
         self,
@@ -69,7 +71,7 @@ class Upstream:
 
     def close_idle(self) -> None:
         """Closes the connections that have been idle for too long, before the worker does."""
-        while self._idle and not self._idle[0].reusable():
+        while self._idle and not self._idle[0].is_fresh():
             self._idle.popleft().abort()
 
     def close(self) -> None:
@@ -80,13 +82,14 @@ class Upstream:
     def _message(
         self, method: str, path: str, headers: Sequence[tuple[bytes, bytes]], body: bytes
     ) -> list[bytes]:
-        pieces = [f"{method} {path}".encode(), self._fixed]
-        for name, value in headers:
-            pieces += (name, b": ", value, b"\r\n")
+        lines = [f"{method} {path}{self._fixed}".encode(), *map(b": ".join, headers)]
         if body or method == "POST":
-            pieces.append(b"Content-Length: %d\r\n" % len(body))
-        pieces.append(b"\r\n")
-        return [b"".join(pieces), body] if body else [b"".join(pieces)]
+            lines.append(b"Content-Length: %d" % len(body))
+        lines += (b"", body)
+        if len(body) <= ONE_PIECE_BYTES:
+            return [b"\r\n".join(lines)]
+        lines[-1] = b""
+        return [b"\r\n".join(lines), body]
 
     async def _exchange(
         self, connection: Connection, message: Sequence[bytes], timeout_s: float
@@ -120,7 +123,7 @@ class Upstream:
         """The connection used last, unless it has been idle for too long (then all have)."""
         while self._idle:
             connection = self._idle.pop()
-            if connection.reusable():
+            if connection.is_fresh():
                 return connection
             connection.abort()
         return None
@@ -142,7 +145,7 @@ class Exchange:
     Header names are in lower case, in the order in which they came.
     """
 
-    __slots__ = ("_answer", "_connection", "_upstream", "headers", "status")
+    __slots__ = ("_answer", "_connection", "_upstream", "headers", "named", "status")
 
     def __init__(self, upstream: Upstream, connection: Connection, answer: Answer) -> None:
         self._upstream = upstream
@@ -150,10 +153,11 @@ class Exchange:
         self._answer = answer
         self.status = answer.status
         self.headers = answer.headers
+        self.named = dict(answer.headers)  # the last of each name
 
     def whole(self) -> bytes | None:
         """The body, if all of it came with the headers; else None, and nothing is taken."""
-        if self._answer.stage is not Stage.COMPLETE:
+        if self._answer.stage is not COMPLETE:
             return None
         self._open.read_on(True)
         return self._answer.take()

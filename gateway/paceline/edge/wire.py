@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import secrets
+from collections.abc import Mapping
 
 from paceline.errors import MethodNotAllowed, PacelineError
 
@@ -54,12 +55,13 @@ def allow(error: PacelineError) -> Headers:
     return []
 
 
-def passed_down(headers: Headers) -> Headers:
-    """A worker's response headers without those of its connection to us, and without ours."""
+def passed_down(headers: Headers, named: Mapping[bytes, bytes]) -> Headers:
+    """A worker's response headers without those of its connection to us, and without ours.
+    `named` are the same by name."""
     dropped = _DROPPED
-    for name, value in headers:
-        if name == b"connection":
-            dropped = dropped | {named.strip().lower() for named in value.split(b",")}
+    if b"connection" in named:
+        said = b",".join([value for name, value in headers if name == b"connection"])
+        dropped = dropped | {option.strip().lower() for option in said.split(b",")}
     return [
         (name, value)
         for name, value in headers
@@ -77,12 +79,3 @@ def request_id(given: str | None) -> str:
 def upstream_request_id(own: str) -> bytes:
     """With a suffix, so that two requests under one id never meet in a worker."""
     return f"{own[:100]}-{_ids.getrandbits(32):08x}".encode()
-
-
-def header(headers: Headers, name: bytes) -> bytes | None:
-    """The last header of that (lower-case) name."""
-    found = None
-    for key, value in headers:
-        if key == name:
-            found = value
-    return found

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from paceline.core.health import Health, Standing
+from paceline.core.health import DOWN, TRIAL, UP, Health, Standing
 from paceline.core.types import ModelSnapshot, PoolSnapshot, WorkerLoad, WorkerSnapshot
 from paceline.edge.upstream import Upstream
 from paceline.errors import WorkerBusy, WorkerError, WorkerUnavailable
@@ -51,7 +51,7 @@ class Worker:
         self._turns = turns  # one count for the whole fleet
         self._now_s = now_s
         self._health = Health()
-        self._was_standing = Standing.UP
+        self._was_standing = UP
         self.has_answered = False
         self._has_served = False  # a request, since it was last asked for its health
         self._complained = False
@@ -110,7 +110,7 @@ class Worker:
             self._changed()
         elif status >= 500:
             self.failed(f"it answered {status}")
-        elif not self._health.is_well and self.standing is not Standing.UP:
+        elif not self._health.is_well and self.standing is not UP:
             self.succeeded()
 
     def succeeded(self) -> None:
@@ -170,7 +170,7 @@ class Worker:
 
     @property
     def up(self) -> bool:
-        return self.standing is not Standing.DOWN
+        return self.standing is not DOWN
 
     def load(self, now_s: float) -> WorkerLoad:
         """What it last said of itself, or unknown if that was too long ago."""
@@ -184,8 +184,8 @@ class Worker:
                 url=self.url,
                 in_flight=self.in_flight,
                 last_picked=self._last_picked,
-                up=standing is not Standing.DOWN,
-                on_trial=standing is Standing.TRIAL,
+                up=standing is not DOWN,
+                on_trial=standing is TRIAL,
                 share=self._health.share(now_s),
                 load=self.load(now_s),
                 drafting=float(self._draft_slots),
@@ -207,8 +207,8 @@ class Worker:
         """Says so when it goes or comes; a trial is neither."""
         self._changed()
         standing = self._health.standing(self._now_s())
-        if (standing is Standing.DOWN) != (self._was_standing is Standing.DOWN):
-            if standing is Standing.DOWN:
+        if (standing is DOWN) != (self._was_standing is DOWN):
+            if standing is DOWN:
                 log.warning("worker %s is down: %s", self.url, why)
             else:
                 log.warning("worker %s is up again", self.url)
