@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,8 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """One line of /proc/PID/stat (proc_pid_stat(5)); CPU is of all its threads, user and system."""
+    """One line of /proc/PID/stat (proc_pid_stat(5)); CPU is of all its threads, user and system, by
+    the process's own clock, which knows nanoseconds where the line knows hundredths of a second."""
 
     pid: int
     parent: int
@@ -27,17 +29,23 @@ class ProcessStat:
         """None if there is no such process any more."""
         try:
             text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-        except (FileNotFoundError, ProcessLookupError):
+            cpu_s = time.clock_gettime(_cpu_clock(pid))
+        except OSError:
             return None
         fields = text.rpartition(")")[2].split()  # a process's name may hold spaces and brackets
-        utime, stime, cutime, cstime = map(int, fields[11:15])
+        cutime, cstime = map(int, fields[13:15])
         return cls(
             pid=pid,
             parent=int(fields[1]),
-            cpu_s=(utime + stime) / TICKS_PER_S,
+            cpu_s=cpu_s,
             reaped_cpu_s=(cutime + cstime) / TICKS_PER_S,
             rss_bytes=int(fields[21]) * PAGE_BYTES,
         )
+
+
+def _cpu_clock(pid: int) -> int:
+    """The id of a process's CPU clock: what clock_getcpuclockid(3) makes of it, on Linux."""
+    return ~pid << 3 | 2
 
 
 def tree(root: int) -> list[ProcessStat]:
