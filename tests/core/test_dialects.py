@@ -10,6 +10,7 @@ from typing import Any
 import anthropic
 import httpx2
 import openai
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from paceline.core import chunks, named_events
 from paceline.core.acceptance import SpeculationReport
 from paceline.core.chunks import Kind
-from paceline.core.dialects import Dialect, dialect_of, said_by
+from paceline.core.dialects import Dialect, Said, dialect_of, said_by, said_in
 from paceline.core.error_shapes import anthropic_type, error_body, status_of
 from paceline.core.types import Endpoint
 from paceline.errors import (
@@ -192,6 +193,43 @@ def test_output_tokens_of_a_whole_answer(answer: dict[str, Any], expected: int |
 def test_prompt_tokens_by_either_name() -> None:
     assert said_by({"usage": {"prompt_tokens": 4}}).num_prompt_tokens == 4
     assert said_by({"usage": {"input_tokens": 5}}).num_prompt_tokens == 5
+
+
+counts = st.none() | st.integers(-2, 40) | st.booleans() | st.text(max_size=2)
+reports = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        "num_spec_steps": counts,
+        "num_draft_tokens": counts,
+        "num_accepted_draft_tokens": counts,
+        "acceptance_histogram": counts | st.lists(counts, max_size=4),
+        "more": counts,
+    },
+)
+whole_answers = st.fixed_dictionaries(
+    {},
+    optional={
+        "usage": st.none() | st.just([]) | st.fixed_dictionaries(
+            {},
+            optional={
+                "completion_tokens": counts, "output_tokens": counts,
+                "prompt_tokens": counts, "input_tokens": counts, "details": counts,
+            },
+        ),
+        "metrics": counts | st.fixed_dictionaries({}, optional={"speculative_decoding": reports}),
+        "response": st.none() | st.just({"usage": {"output_tokens": 3}}),
+        "choices": st.lists(counts, max_size=3),
+    },
+)  # fmt: skip
+
+
+@given(whole_answers | counts | st.lists(counts, max_size=2))
+def test_bytes_say_what_they_say_once_parsed(answer: Any) -> None:
+    assert said_in(orjson.dumps(answer)) == said_by(answer if isinstance(answer, dict) else {})
+
+
+def test_what_is_no_json_says_nothing() -> None:
+    assert said_in(b"") == said_in(b"\xff{") == said_in(b'{"usage":') == Said()
 
 
 # ---- the end -------------------------------------------------------------------------------------

@@ -44,13 +44,20 @@ class SpeculationReport(Struct, frozen=True, kw_only=True):
         accepted = _count(report.get("num_accepted_draft_tokens"))
         if steps is None or drafted is None or accepted is None:
             return None
-        if not accepted <= drafted <= steps * (MAX_HISTOGRAM - 1) or steps > MAX_STEPS:
+        return cls.told(steps, drafted, accepted, report.get("acceptance_histogram"))
+
+    @classmethod
+    def told(
+        cls, steps: int, drafted: int, accepted: int, histogram: Any
+    ) -> SpeculationReport | None:
+        """The report of these counts; None if no answer can have had them."""
+        if not 0 <= accepted <= drafted <= steps * (MAX_HISTOGRAM - 1) or steps > MAX_STEPS:
             return None
         return cls(
             num_spec_steps=steps,
             num_draft_tokens=drafted,
             num_accepted_draft_tokens=accepted,
-            histogram=_histogram(report.get("acceptance_histogram"), steps, accepted),
+            histogram=_histogram(histogram, steps, accepted),
         )
 
 

@@ -19,10 +19,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, DecodeError, Struct, UnsetType
+from msgspec.json import Decoder
 
 from paceline.core.acceptance import SpeculationReport
-from paceline.core.chunks import Kind
+from paceline.core.chunks import Kind, json_or_none
 from paceline.core.dialect_chunks import ChunkDialect
 from paceline.core.dialect_messages import MessagesDialect
 from paceline.core.dialect_responses import ResponsesDialect
@@ -104,4 +105,54 @@ def said_by(answer: Mapping[str, Any]) -> Said:
         num_output_tokens=num_tokens,
         num_prompt_tokens=integer(usage.get("prompt_tokens", usage.get("input_tokens"))),
         report=SpeculationReport.of(answer),
+    )
+
+
+class _Usage(Struct, frozen=True):
+    completion_tokens: int | UnsetType | None = UNSET
+    output_tokens: int | None = None
+    prompt_tokens: int | UnsetType | None = UNSET
+    input_tokens: int | None = None
+
+
+class _Drafted(Struct):
+    num_spec_steps: int
+    num_draft_tokens: int
+    num_accepted_draft_tokens: int
+    acceptance_histogram: list[int] | None = None
+
+
+class _Metrics(Struct):
+    speculative_decoding: _Drafted | None = None
+
+
+class _Usual(Struct):
+    usage: _Usage = _Usage()
+    metrics: _Metrics | None = None
+    response: None = None  # an event of a stream
+
+
+_USUAL = Decoder(_Usual)
+
+
+def said_in(answer: bytes) -> Said:
+    """The same of a whole answer's bytes, which are not read but for what is asked of them."""
+    try:
+        usual = _USUAL.decode(answer)
+    except DecodeError:  # of other types than usual, or no JSON
+        return said_by(mapping(json_or_none(answer)))
+    usage, report = usual.usage, None
+    if usual.metrics is not None and usual.metrics.speculative_decoding is not None:
+        drafted = usual.metrics.speculative_decoding
+        report = SpeculationReport.told(
+            drafted.num_spec_steps,
+            drafted.num_draft_tokens,
+            drafted.num_accepted_draft_tokens,
+            drafted.acceptance_histogram,
+        )
+    output, prompt = usage.completion_tokens, usage.prompt_tokens
+    return Said(
+        num_output_tokens=usage.output_tokens if output is UNSET else output,
+        num_prompt_tokens=usage.input_tokens if prompt is UNSET else prompt,
+        report=report,
     )

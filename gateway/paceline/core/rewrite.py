@@ -26,6 +26,8 @@ from paceline.core.types import Endpoint
 
 _INCLUDE, _CONTINUOUS = "include_usage", "continuous_usage_stats"
 _K = "paceline_k"
+_CHUNKED = frozenset([Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS])
+"""That have `stream_options` and `vllm_xargs`."""
 
 
 def wants_usage_added(body: Mapping[str, Any]) -> bool:
@@ -76,7 +78,7 @@ def usage_to_add(endpoint: Endpoint, body: Mapping[str, Any], *, hints: bool) ->
     Only chat and completions have such options; responses and messages say their usage anyway, and
     of the others nothing is learned.
     """
-    if endpoint not in (Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS):
+    if endpoint not in _CHUNKED:
         return _NONE_ADDED
     if hints and wants_continuous_usage_added(body):
         asked = (body.get("stream_options") or {}).get(_INCLUDE)
@@ -118,7 +120,7 @@ def wants_k(endpoint: Endpoint, body: Mapping[str, Any]) -> bool:
     what stands there is nothing that we understand.
     """
     given = body.get("vllm_xargs")
-    if endpoint not in (Endpoint.CHAT_COMPLETIONS, Endpoint.COMPLETIONS):
+    if endpoint not in _CHUNKED:
         return False
     return given is None or (isinstance(given, dict) and _K not in given)
 

@@ -37,9 +37,8 @@ def _chat_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView:
     turns: list[Turn] = []
     has_text = False
     for message in both_ends(sequence(body.get("messages"))):
-        if not isinstance(message, dict):
-            message = {}
-        role, content = string(message.get("role")), message.get("content")
+        said = message if isinstance(message, dict) else {}
+        role, content = string(said.get("role")), said.get("content")
         text = content if isinstance(content, str) else text_of(content)
         if role in ("system", "developer"):
             system.append(text)

@@ -21,8 +21,7 @@ from prometheus_client.registry import Collector
 
 from paceline.core.acceptance import AcceptanceTotals, SpeculationReport
 from paceline.core.beliefs import Outcome
-from paceline.core.chunks import json_or_none
-from paceline.core.dialects import Said, said_by
+from paceline.core.dialects import Said, said_by, said_in
 from paceline.core.types import Decision
 from paceline.edge.histograms import Histogram
 from paceline.edge.workers import Fleet
@@ -68,8 +67,7 @@ class RequestRecord(Struct):
     def said(self) -> Said:
         """What its answer says of itself."""
         if self._unread:
-            answer, self._unread = self._unread, b""
-            self.learn(json_or_none(answer))
+            self._said, self._unread = said_in(self._unread), b""
         return self._said
 
     def learn(self, event: Any) -> None:
@@ -82,7 +80,7 @@ class RequestRecord(Struct):
         """The same from a whole answer, when somebody asks what it said: that is among others of
         its kind, which is cheaper (see `BATCH`). A long one is not kept for it."""
         if len(answer) > UNREAD_BYTES:
-            self.learn(json_or_none(answer))
+            self._said = said_in(answer)
         else:
             self._unread = answer
 
