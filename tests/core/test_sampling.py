@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from paceline.core.sampling import (
     LIKELY,
     LIKELY_EVERY_S,
     OTHERS_EVERY_S,
+    OVERDRAW,
     PER_TURN,
     CloseLooks,
     Lessons,
@@ -38,6 +40,32 @@ def test_it_holds_no_more_than_its_size_and_nothing_twice(added, size):
     assert len(drawn) == min(size, len(added))
     assert all(drawn.count(one) <= added.count(one) for one in drawn)
     assert reservoir.take() == []
+
+
+def test_of_many_only_some_are_noted_and_the_draw_stays_full_and_even():
+    rng, counts = random.Random(7), [0] * 200
+    reservoir: Reservoir[int] = Reservoir(4, rng)
+    num_noted = 0
+    for turn in range(1000):
+        for one in range(200):
+            if reservoir.may_come():
+                num_noted += turn > 0
+                reservoir.add(one)
+        drawn = reservoir.take()
+        assert len(drawn) == 4 or turn > 0
+        for one in drawn:
+            counts[one] += 1
+    assert OVERDRAW * 4 * 0.9 < num_noted / 999 < OVERDRAW * 4 * 1.1
+    assert sum(counts) > 3990  # seldom are there fewer than four
+    assert sum(counts[:100]) / sum(counts) == pytest.approx(0.5, abs=0.03)
+    assert max(counts) < 45  # 20 each, give or take five deviations and a half
+
+
+def test_of_few_all_are_noted():
+    reservoir: Reservoir[int] = Reservoir(4, random.Random(3))
+    for _ in range(50):
+        assert all([reservoir.may_come() for _ in range(4 * OVERDRAW)])
+        reservoir.take()
 
 
 def test_what_lookups_served_does_not_drown():

@@ -15,6 +15,9 @@ TURN_S = 0.5
 PER_TURN = 6
 """Outcomes learned from in a turn, of each part: some 80 us each, so 0.2 % of a core, and 24
 requests a second are more than any belief remembers for long."""
+OVERDRAW = 4
+"""Times as many requests as are drawn in a turn are noted while they run: some fail, and turns are
+not alike."""
 LIKELY = 0.2
 """Expected copy ratio from which an answer may well have copied."""
 LIKELY_EVERY_S = 0.5
@@ -40,6 +43,17 @@ class Reservoir(Generic[_T]):
         self._rng = rng
         self._drawn: list[_T] = []
         self._num_added = 0
+        self._num_asked = 0
+        self._share = 1.0  # of those who ask that may come
+
+    def may_come(self) -> bool:
+        """Whether one that begins now need be noted, to be added if it ends well.
+
+        Of many, an even part of some `OVERDRAW` times as many as are drawn, by how many asked in
+        the turn before; an even draw from an even part is one from all.
+        """
+        self._num_asked += 1
+        return self._share >= 1.0 or self._rng.random() < self._share
 
     def add(self, one: _T) -> None:
         self._num_added += 1
@@ -51,6 +65,8 @@ class Reservoir(Generic[_T]):
     def take(self) -> list[_T]:
         """What was drawn, and begins anew."""
         drawn, self._drawn, self._num_added = self._drawn, [], 0
+        self._share = OVERDRAW * self._size / max(self._num_asked, 1)
+        self._num_asked = 0
         return drawn
 
 
@@ -61,6 +77,10 @@ class Lessons(Generic[_T]):
     def __init__(self, rng: random.Random) -> None:
         self._of_lookups: Reservoir[_T] = Reservoir(PER_TURN, rng)
         self._of_others: Reservoir[_T] = Reservoir(PER_TURN, rng)
+
+    def may_come(self, *, looked_up: bool) -> bool:
+        """Whether one that begins now need be noted."""
+        return (self._of_lookups if looked_up else self._of_others).may_come()
 
     def add(self, one: _T, *, looked_up: bool) -> None:
         (self._of_lookups if looked_up else self._of_others).add(one)

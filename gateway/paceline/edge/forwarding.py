@@ -63,12 +63,15 @@ class Forwarder:
             snapshot = model.snapshot(self._now_s(), without=tried)
             return decide(features, caller, snapshot, self._settings.rules, adaptive)
 
-        def lesson(decision: Decision) -> Lesson | None:
-            """Of several choices, passes cannot be told from tokens: nothing is learned of them."""
-            view = body.view
-            if learner is None or view.endpoint not in GENERATING or view.num_choices != 1:
-                return None
-            return learner.begins(decision, features, caller, self._told_k(body, decision))
+        def begun(decision: Decision) -> tuple[int, Lesson | None]:
+            """How many tokens are drafted, and what is noted to learn from. Of several choices,
+            passes cannot be told from tokens: nothing is learned of them."""
+            if learner is None or body.view.endpoint not in GENERATING:
+                return 0, None
+            k = learner.k_of(decision, self._told_k(body, decision))
+            if body.view.num_choices != 1:
+                return k, None
+            return k, learner.begins(decision, features, caller, k)
 
         first = decided()
 
@@ -78,14 +81,14 @@ class Forwarder:
             return other != first.worker and self._fleet.workers[other].up
 
         try:
-            await self._ask(request, body, model, first, lesson(first), others=others)
+            await self._ask(request, body, model, first, *begun(first), others=others)
         except RETRYABLE:
             if request.client.started:
                 raise
             second = decided(first.worker)
             if second.worker == first.worker:  # there is nobody else
                 raise
-            await self._ask(request, body, model, second, lesson(second), others=lambda: False)
+            await self._ask(request, body, model, second, *begun(second), others=lambda: False)
 
     async def _ask(
         self,
@@ -93,6 +96,7 @@ class Forwarder:
         body: Body,
         model: Model,
         decision: Decision,
+        k: int,
         lesson: Lesson | None,
         *,
         others: Callable[[], bool],
@@ -104,7 +108,7 @@ class Forwarder:
         record.answered_s = record.first_event_s = None  # what is known of a worker asked before
         self._telemetry.decided(decision)
         worker = self._fleet.workers[decision.worker]
-        with worker.request(0 if lesson is None else lesson.k):
+        with worker.request(k):
             record.sent_s = self._now_s()
             exchange = await worker.upstream.send(
                 "POST",

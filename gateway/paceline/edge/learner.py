@@ -95,28 +95,34 @@ class Learner:
             self._settings.exploration,
         )
 
+    def k_of(self, decision: Decision, told_k: int | None) -> int:
+        """How many tokens a request's worker drafts for it; `told_k`, or None if it is not told."""
+        return self._limits[decision.model, decision.pool] if told_k is None else told_k
+
     def begins(
-        self, decision: Decision, features: RequestFeatures, caller: Caller, told_k: int | None
-    ) -> Lesson:
-        """A request is about to be sent to the worker decided on, which drafts `told_k` tokens for
-        it; None is as many as it always does."""
+        self, decision: Decision, features: RequestFeatures, caller: Caller, k: int
+    ) -> Lesson | None:
+        """A request is about to be sent to the worker decided on, which drafts `k` tokens for it;
+        what is noted of it, if it may be learned from."""
         conversation = conversation_key(caller)
         if conversation:
             self._places[conversation] = Place(decision.pool, decision.worker)
             self._places.move_to_end(conversation)
             if len(self._places) > MAX_PLACES:
                 self._places.popitem(last=False)
-        limit = self._limits[decision.model, decision.pool]
+        kept = None if self.replays is None else self.replays.keep(decision)
+        if kept is None and not self._lessons.may_come(looked_up=self._looked_up(decision)):
+            return None
         return Lesson(
             decision,
-            limit if told_k is None else told_k,
-            limit,
+            k,
+            self._limits[decision.model, decision.pool],
             caller.template,
             conversation,
             features.prompt_chars,
             features.view.max_tokens,
             self._fleet.workers[decision.worker].busy(),
-            None if self.replays is None else self.replays.keep(decision),
+            kept,
         )
 
     def ended(self, lesson: Lesson, record: RequestRecord, body: Body) -> None:
@@ -127,8 +133,10 @@ class Learner:
             lesson, body.raw, body.view.endpoint, body.view.stream
         ):
             return  # it is learned from when it has been studied
-        looked_up = self.beliefs[lesson.decision.model].looks_up(lesson.decision.pool)
-        self._lessons.add(lesson, looked_up=looked_up)
+        self._lessons.add(lesson, looked_up=self._looked_up(lesson.decision))
+
+    def _looked_up(self, decision: Decision) -> bool:
+        return self.beliefs[decision.model].looks_up(decision.pool)
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """What has to run for as long as there are requests."""
