@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.core import copying, material, offers, signals
+from paceline.core import copying, material, offers, only_model, signals, views_chat
 from paceline.core import judge as judging
 from paceline.core import look as looking
 from paceline.core.lexicon import CONCEPTS, STEM_CHARS, STEMS, WORDS
 
-__all__ = ["IS_COMPILED", "best", "confidence", "judge", "look"]
+__all__ = ["IS_COMPILED", "best", "chat_view", "confidence", "judge", "look", "renamed"]
 
 LOOK_TABLES: Mapping[str, Any] = {
     "concepts": tuple(CONCEPTS),
@@ -52,6 +52,7 @@ LOOK_TABLES: Mapping[str, Any] = {
 }
 
 try:
+    from paceline.native import bodies as _bodies
     from paceline.native import costs as _costs
     from paceline.native import judgement as _judgement
     from paceline.native import look as _look
@@ -59,10 +60,13 @@ except ImportError:  # there was no C compiler where this was built
     IS_COMPILED = False
     best, confidence = offers.best, offers.confidence
     judge, look = judging.judge, looking.look
+    chat_view, renamed = views_chat.chat_view, only_model.renamed
 else:
     IS_COMPILED = True
+    _bodies.configure(views_chat, only_model)
     _costs.configure(offers)
     _judgement.configure(judging, copying.LEAST_LOG)
     _look.configure(looking.look, LOOK_TABLES)
     best, confidence = _costs.best, _costs.confidence
     judge, look = _judgement.judge, _look.look
+    chat_view, renamed = _bodies.chat_view, _bodies.renamed

@@ -21,6 +21,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from paceline.core.compiled import renamed
 from paceline.core.splices import Member, Splice, members, spliced
 from paceline.core.types import Endpoint
 
@@ -101,12 +102,13 @@ def rewrite(
     `body` is `raw` as parsed; one that names no model gets none. Where nothing needs to change,
     `raw` itself comes back.
     """
-    splices: list[Splice] = []
     if "model" in body and body["model"] != model:
-        splices = _name_model(raw, model)
-    if add_usage or add_continuous_usage:
-        added = {_INCLUDE: add_usage, _CONTINUOUS: add_continuous_usage}
-        wanted = {name: b"true" for name, is_wanted in added.items() if is_wanted}
+        raw = _named(raw, _quoted(model))
+    if not (add_usage or add_continuous_usage or k is not None):
+        return raw
+    splices: list[Splice] = []
+    added = {_INCLUDE: add_usage, _CONTINUOUS: add_continuous_usage}
+    if wanted := {name: b"true" for name, is_wanted in added.items() if is_wanted}:
         splices += _set_in(raw, body, "stream_options", wanted)
     if k is not None:
         splices += _set_in(raw, body, "vllm_xargs", {_K: b"%d" % k})
@@ -125,40 +127,17 @@ def wants_k(endpoint: Endpoint, body: Mapping[str, Any]) -> bool:
     return given is None or (isinstance(given, dict) and _K not in given)
 
 
-def _name_model(raw: bytes, model: str) -> list[Splice]:
-    name = _quoted(model)
-    only = _only_model(raw)
-    if only is not None:
-        return [Splice(*only, name)]
-    found = members(raw, raw.index(b"{"))
-    return [Splice(member.start, member.end, name) for member in found if member.key == "model"]
+def _named(raw: bytes, name: bytes) -> bytes:
+    found = renamed(raw, name)
+    if found is not None:
+        return found
+    walked = members(raw, raw.index(b"{"))
+    return spliced(raw, [Splice(at.start, at.end, name) for at in walked if at.key == "model"])
 
 
 @lru_cache(maxsize=1024)
 def _quoted(model: str) -> bytes:
     return json.dumps(model).encode()
-
-
-_MODEL = b'"model"'
-
-
-def _only_model(raw: bytes) -> tuple[int, int] | None:
-    r"""Where the model's value stands, found without a walk through the body, if that is safe.
-
-    The body has a top-level model. If `"model"` occurs once and no escape can spell one of its
-    letters (`\u006d` and so on), that occurrence is it. Inside a string, its last quote would
-    stand behind a backslash; as the end of a string it would be a second occurrence.
-
-    Searched from the end: in a long text `bytes.rfind` is four times as fast as `bytes.find`.
-    """
-    last = raw.rfind(_MODEL)
-    if last < 0 or raw.rfind(_MODEL, 0, last + 1) >= 0 or raw.rfind(b"\\u006") >= 0:
-        return None
-    key_end = last + len(_MODEL)
-    start = raw.find(b'"', key_end)
-    end = raw.find(b'"', start + 1) + 1
-    is_plain = raw[key_end:start].strip() == b":" and b"\\" not in raw[start:end]
-    return (start, end) if is_plain else None
 
 
 def _set_in(

@@ -1,0 +1,9 @@
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from paceline.core.types import Endpoint, RequestView
+
+def configure(views: ModuleType, names: ModuleType) -> None: ...
+def chat_view(endpoint: Endpoint, body: Mapping[str, Any]) -> RequestView: ...
+def renamed(raw: bytes, name: bytes) -> bytes | None: ...
