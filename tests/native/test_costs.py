@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import attrgetter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paceline.core import offers
+from paceline.core import choose as choosing
+from paceline.core import compiled, offers
 from paceline.core.beliefs import Outlook
+from paceline.core.choose import Adaptive
 from paceline.core.offers import Offer
 from paceline.core.pool_belief import Drafting
 from paceline.core.step_time import StepTime
-from paceline.core.types import PoolSnapshot, Speculation, WorkerLoad, WorkerSnapshot, Workload
+from paceline.core.types import (
+    Place,
+    PoolSnapshot,
+    Speculation,
+    WorkerLoad,
+    WorkerSnapshot,
+    Workload,
+)
 
 costs = pytest.importorskip("paceline.native.costs", reason="it was not built")
+assert compiled.IS_COMPILED  # which gave it its law
 
 counts = st.integers(0, 400)
 parts = st.floats(0.0, 1.0)
@@ -29,7 +42,7 @@ loads = st.builds(
 )
 workers = st.builds(
     WorkerSnapshot,
-    url=st.sampled_from([f"http://{i}" for i in range(5)]),
+    url=st.sampled_from([f"http://{i}" for i in range(4)]),
     in_flight=counts,
     last_picked=counts,
     up=st.booleans(),
@@ -65,11 +78,13 @@ def offered(draw: st.DrawFn) -> Offer:
         PoolSnapshot(
             name=draw(st.sampled_from(["a", "b"])),
             speculation=Speculation(method="ngram", num_speculative_tokens=k) if k else None,
-            workers=tuple(draw(st.lists(workers, min_size=1, max_size=5))),
+            workers=tuple(
+                draw(st.lists(workers, min_size=1, max_size=4, unique_by=attrgetter("url")))
+            ),
             max_num_seqs=draw(st.none() | st.integers(1, 300)),
         ),
         drafting,
-        {f"http://{i}": draw(steps) for i in range(5)},
+        {f"http://{i}": draw(steps) for i in range(4)},
         Outlook(
             workload=Workload.CHAT,
             shares=(1.0,),
@@ -82,6 +97,7 @@ def offered(draw: st.DrawFn) -> Offer:
     )
 
 
+@settings(max_examples=80)
 @given(offered())
 def test_the_best_of_a_pool_is_the_laws(offer: Offer) -> None:
     if any(worker.up for worker in offer.pool.workers):
@@ -91,6 +107,7 @@ def test_the_best_of_a_pool_is_the_laws(offer: Offer) -> None:
             costs.best(offer)
 
 
+@settings(max_examples=60)
 @given(offered(), offered())
 def test_confidence_is_the_laws(one: Offer, other: Offer) -> None:
     both = [
@@ -100,6 +117,48 @@ def test_confidence_is_the_laws(one: Offer, other: Offer) -> None:
     chosen, default = map(offers.best, both)
     asked = chosen, default, one.drafting, other.drafting
     assert costs.confidence(*asked) == offers.confidence(*asked)
+
+
+@dataclass(frozen=True)
+class Told:
+    """Expectations that are known beforehand."""
+
+    offers: Mapping[str, Offer]
+
+    def draftings(self, outlook: Outlook) -> Mapping[str, Drafting]:
+        return {name: offer.drafting for name, offer in self.offers.items()}
+
+    def step_times(self, pool: str) -> Mapping[str, StepTime]:
+        return self.offers[pool].step_times
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(offered(), min_size=1, max_size=3),
+    st.none() | st.builds(
+        Place, pool=st.sampled_from(["0", "1", "9"]), worker=st.sampled_from(["http://0", "http://1"])
+    ),
+    st.floats(0.0, 0.1),
+    st.sampled_from(["0", "1", "9"]),
+    st.none() | st.sampled_from(["0", "1"]),
+)  # fmt: skip
+def test_the_choice_is_the_laws(
+    made: list[Offer], place: Place | None, draw: float, default: str, preferred: str | None
+) -> None:
+    named = {
+        str(at): replace(offer, pool=replace(offer.pool, name=str(at)))
+        for at, offer in enumerate(made)
+    }
+    up = [offer.pool for offer in named.values() if offer.pool.is_up]
+    asked = up, made[0].outlook, Adaptive(Told(named), place, draw, 0.02), default, preferred
+    if not up:
+        with pytest.raises(IndexError):
+            costs.choose(*asked)
+        return
+    found, reason = costs.choose(*asked)
+    expected, because = choosing.choose(*asked)
+    assert (found, reason) == (expected, because)
+    assert [terms.pool for terms in found.weighed] == [terms.pool for terms in expected.weighed]
 
 
 WORKER = WorkerSnapshot(url="http://0", in_flight=3)
@@ -144,11 +203,17 @@ def test_nonsense_is_refused_as_the_law_refuses_it(
 
 def test_nothing_is_kept() -> None:
     terms = costs.best(OFFER)
+    told = Told({"a": OFFER})
+    staying = Adaptive(told, Place("a", "http://0"))
     gc.collect()
     before = len(gc.get_objects())
     for _ in range(2000):
         costs.best(OFFER)
         costs.confidence(terms, terms, DRAFTING, DRAFTING)
+        costs.choose([OFFER.pool], OFFER.outlook, Adaptive(told), "a", None)
+        costs.choose([OFFER.pool], OFFER.outlook, staying, "b", "a")
+        with pytest.raises(KeyError):
+            costs.choose([OFFER.pool], OFFER.outlook, Adaptive(Told({})), "a", None)
         with pytest.raises(KeyError):
             costs.best(replace(OFFER, step_times={}))
     gc.collect()

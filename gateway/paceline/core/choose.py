@@ -30,8 +30,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from paceline.core.beliefs import Outlook
-from paceline.core.compiled import best, confidence
-from paceline.core.offers import Offer, at, longest
+from paceline.core.offers import Offer, at, best, confidence, longest
 from paceline.core.pool_belief import Drafting
 from paceline.core.step_time import StepTime
 from paceline.core.types import (
@@ -83,7 +82,6 @@ def choose(
     pools: Sequence[PoolSnapshot],
     outlook: Outlook,
     adaptive: Adaptive,
-    *,
     default_pool: str,
     preferred: str | None = None,
 ) -> tuple[Choice, Reason]:

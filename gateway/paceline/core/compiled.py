@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from paceline.core import choose as choosing
 from paceline.core import copying, material, offers, only_model, signals, views_chat
 from paceline.core import judge as judging
 from paceline.core import look as looking
 from paceline.core.lexicon import CONCEPTS, STEM_CHARS, STEMS, WORDS
 
-__all__ = ["IS_COMPILED", "best", "chat_view", "confidence", "judge", "look", "renamed"]
+__all__ = ["IS_COMPILED", "chat_view", "choose", "judge", "look", "renamed"]
 
 LOOK_TABLES: Mapping[str, Any] = {
     "concepts": tuple(CONCEPTS),
@@ -58,15 +59,15 @@ try:
     from paceline.native import look as _look
 except ImportError:  # there was no C compiler where this was built
     IS_COMPILED = False
-    best, confidence = offers.best, offers.confidence
+    choose = choosing.choose
     judge, look = judging.judge, looking.look
     chat_view, renamed = views_chat.chat_view, only_model.renamed
 else:
     IS_COMPILED = True
     _bodies.configure(views_chat, only_model)
-    _costs.configure(offers)
+    _costs.configure(offers, choosing)
     _judgement.configure(judging, copying.LEAST_LOG)
     _look.configure(looking.look, LOOK_TABLES)
-    best, confidence = _costs.best, _costs.confidence
+    choose = _costs.choose
     judge, look = _judgement.judge, _look.look
     chat_view, renamed = _bodies.chat_view, _bodies.renamed

@@ -21,8 +21,9 @@ from msgspec.structs import replace
 
 from paceline.core.balance import pick_worker
 from paceline.core.beliefs import Outlook
-from paceline.core.choose import Adaptive, choose
+from paceline.core.choose import Adaptive
 from paceline.core.classify import classify
+from paceline.core.compiled import choose
 from paceline.core.gates import refusals
 from paceline.core.rules import Rule, RuleOutcome, apply_rules, facts
 from paceline.core.types import (
@@ -118,13 +119,7 @@ def _by_cost(
     named: Sequence[PoolSnapshot] = ()
     if outcome.pool is not None:
         named = [pool for pool in up if pool.name == outcome.pool]
-    choice, reason = choose(
-        named or up,
-        outlook,
-        adaptive,
-        default_pool=model.default_pool,
-        preferred=outcome.preferred,
-    )
+    choice, reason = choose(named or up, outlook, adaptive, model.default_pool, outcome.preferred)
     if outcome.pool is not None:
         reason = Reason.RULE if named else Reason.SPILL
     return choice, reason

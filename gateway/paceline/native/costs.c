@@ -1,16 +1,20 @@
-/* The twin of `core/offers.py`: its `best` and `confidence`, for workers that choose their own k.
+/* The twin of `core/choose.py` and of `core/offers.py` below it, for workers that choose their own k.
  *
  * Each line of arithmetic is the law's, in the law's order, so that both round alike. Whatever is
  * not as usual (a worker that may be told k, a field of another type, a division by 0) is the law's
  * to answer, or to refuse. */
+#include <math.h>
+
 #include "fields.h"
 
-enum { OFFER, POOL, WORKER, LOAD, DRAFTING, STEP, OUTLOOK, TERMS, NUM_CLASSES };
+enum { OFFER, POOL, WORKER, LOAD, DRAFTING, STEP, OUTLOOK, TERMS, NUM_OF_OFFERS };
+enum { ADAPTIVE = NUM_OF_OFFERS, PLACE, CHOICE, NUM_CLASSES };
 
 static const char *const CLASSES[NUM_CLASSES] = {
-    "Offer",    "PoolSnapshot", "WorkerSnapshot", "WorkerLoad",
-    "Drafting", "StepTime",     "Outlook",        "Terms",
+    "Offer",   "PoolSnapshot", "WorkerSnapshot", "WorkerLoad", "Drafting", "StepTime",
+    "Outlook", "Terms",        "Adaptive",       "Place",      "Choice",
 };
+enum { MOST_POOLS = 32 };
 
 #define FIELDS(X) \
     X(OFFER, pool) X(OFFER, drafting) X(OFFER, step_times) X(OFFER, outlook) X(OFFER, eta) \
@@ -23,7 +27,9 @@ static const char *const CLASSES[NUM_CLASSES] = {
     X(DRAFTING, shares) X(DRAFTING, inverse_taus) X(DRAFTING, mean_inverses) X(DRAFTING, fill) \
     X(STEP, fixed_s) X(STEP, token_s) X(STEP, kv_token_s) X(STEP, known_to) \
     X(OUTLOOK, output_tokens) X(OUTLOOK, prompt_tokens) X(OUTLOOK, context) \
-    X(TERMS, pool) X(TERMS, k) X(TERMS, prefill_s) X(TERMS, preference) X(TERMS, slope_s)
+    X(ADAPTIVE, expectations) X(ADAPTIVE, place) X(ADAPTIVE, draw) X(ADAPTIVE, exploration) \
+    X(ADAPTIVE, eta) X(PLACE, pool) X(PLACE, worker) X(TERMS, worker) \
+    X(TERMS, pool) X(TERMS, k) X(TERMS, prefill_s) X(TERMS, preference) X(TERMS, slope_s) X(TERMS, cost_s)
 
 #define AS_MEMBER(class, name) Py_ssize_t class##_##name;
 #define LOOKED_UP(class, name) \
@@ -32,14 +38,22 @@ static const char *const CLASSES[NUM_CLASSES] = {
 
 typedef struct {
     PyObject *classes[NUM_CLASSES];
-    PyObject *law_best, *law_confidence;
-    double worth, max_num_seqs;
+    PyObject *law_best, *law_confidence, *law_choose;
+    PyObject *draftings, *step_times, *choice_fields; /* names */
+    PyObject *because_cost, *because_stay, *because_unsure;
+    PyObject *preferred, *as_it_is; /* what costs are multiplied with */
+    double worth, max_num_seqs, sure, moves;
     FIELDS(AS_MEMBER)
 } State;
 
+/* What an `Offer` holds, borrowed. */
+typedef struct {
+    PyObject *pool, *drafting, *step_times, *outlook, *eta, *preference;
+} Parts;
+
 /* What the request and the pool say, the same for each of its workers. */
 typedef struct {
-    PyObject *pool, *step_times;
+    PyObject *step_times;
     double fill, context, prompt_tokens, output_tokens, eta, preference, inverse_tau, seats;
     double limit;
 } Case;
@@ -52,6 +66,12 @@ typedef struct {
 
 static int is_a(const State *self, PyObject *value, int class) {
     return value != NULL && (PyObject *)Py_TYPE(value) == self->classes[class];
+}
+
+static int same_text(PyObject *one, PyObject *other) {
+    if (one == other) return 1;
+    return PyUnicode_CheckExact(one) && PyUnicode_CheckExact(other) &&
+           PyUnicode_Compare(one, other) == 0;
 }
 
 /* ---- one worker ----------------------------------------------------------------------------- */
@@ -138,12 +158,10 @@ static int reckon(const State *self, const Case *at, PyObject *worker, Sum *sum)
 /* ---- the best of a pool --------------------------------------------------------------------- */
 
 /* Whether all that `at` needs is there, as usual. `limit` is the pool's k. */
-static int read_case(const State *self, PyObject *offer, Case *at, Py_ssize_t *limit) {
-    if (!is_a(self, offer, OFFER)) return 0;
-    PyObject *pool = GET(offer, OFFER_pool), *drafting = GET(offer, OFFER_drafting);
-    PyObject *outlook = GET(offer, OFFER_outlook);
+static int read_case(const State *self, const Parts *parts, Case *at, Py_ssize_t *limit) {
+    PyObject *pool = parts->pool, *drafting = parts->drafting, *outlook = parts->outlook;
     if (!is_a(self, pool, POOL) || !is_a(self, drafting, DRAFTING) ||
-        !is_a(self, outlook, OUTLOOK))
+        !is_a(self, outlook, OUTLOOK) || parts->step_times == NULL)
         return 0;
     PyObject *taus = GET(drafting, DRAFTING_inverse_taus);
     PyObject *means = GET(drafting, DRAFTING_mean_inverses);
@@ -151,23 +169,21 @@ static int read_case(const State *self, PyObject *offer, Case *at, Py_ssize_t *l
     if (!PyTuple_CheckExact(taus) || !PyTuple_CheckExact(means)) return 0;
     *limit = PyTuple_GET_SIZE(taus) - 1;
     if (*limit < 0 || *limit >= PyTuple_GET_SIZE(means)) return 0;
-    at->pool = pool;
+    at->step_times = parts->step_times;
     at->limit = (double)*limit;
     at->seats = 0.0;
     if (seats != Py_None && !as_double(seats, &at->seats)) return 0;
     if (at->seats == 0.0) at->seats = self->max_num_seqs;
-    at->step_times = GET(offer, OFFER_step_times);
-    return at->step_times != NULL && as_double(GET(drafting, DRAFTING_fill), &at->fill) &&
+    return as_double(GET(drafting, DRAFTING_fill), &at->fill) &&
            as_double(GET(outlook, OUTLOOK_context), &at->context) &&
            as_double(GET(outlook, OUTLOOK_prompt_tokens), &at->prompt_tokens) &&
            as_double(GET(outlook, OUTLOOK_output_tokens), &at->output_tokens) &&
-           as_double(GET(offer, OFFER_eta), &at->eta) &&
-           as_double(GET(offer, OFFER_preference), &at->preference) &&
+           as_double(parts->eta, &at->eta) && as_double(parts->preference, &at->preference) &&
            as_double(PyTuple_GET_ITEM(means, *limit), &at->inverse_tau);
 }
 
-static PyObject *terms_of(const State *self, PyObject *offer, const Sum *sum, Py_ssize_t limit) {
-    PyObject *drafting = GET(offer, OFFER_drafting), *outlook = GET(offer, OFFER_outlook);
+static PyObject *terms_of(const State *self, const Parts *parts, const Sum *sum,
+                          Py_ssize_t limit) {
     PyObject *made[] = {
         PyLong_FromSsize_t(limit),         PyFloat_FromDouble(sum->running),
         PyFloat_FromDouble(sum->scheduled), PyFloat_FromDouble(sum->pass_s),
@@ -181,11 +197,11 @@ static PyObject *terms_of(const State *self, PyObject *offer, const Sum *sum, Py
     for (int i = 0; i < NUM_MADE; i++) complete = complete && made[i] != NULL;
     if (complete) {
         PyObject *fields[] = {
-            GET(GET(offer, OFFER_pool), POOL_name),
+            GET(parts->pool, POOL_name),
             GET(sum->worker, WORKER_url),
             made[0], /* k */
-            PyTuple_GET_ITEM(GET(drafting, DRAFTING_mean_inverses), limit),
-            GET(outlook, OUTLOOK_output_tokens),
+            PyTuple_GET_ITEM(GET(parts->drafting, DRAFTING_mean_inverses), limit),
+            GET(parts->outlook, OUTLOOK_output_tokens),
             made[1], /* running */
             made[2], /* scheduled */
             GET(sum->step, STEP_known_to),
@@ -194,7 +210,7 @@ static PyObject *terms_of(const State *self, PyObject *offer, const Sum *sum, Py
             made[5], /* prefill_s */
             made[6], /* queue */
             made[7], /* harm */
-            GET(offer, OFFER_preference),
+            parts->preference,
             made[8], /* slope_s */
             made[9], /* cost_s */
         };
@@ -244,26 +260,49 @@ static int are_usual(const State *self, PyObject *workers, int *on_trial) {
     return 1;
 }
 
-static PyObject *best(PyObject *module, PyObject *offer) {
-    const State *self = PyModule_GetState(module);
+/* The terms of the best of a pool, or of its worker at `url` where that is not NULL and is up: owned.
+ * NULL with an exception, or without one if it is the law's to do. */
+static PyObject *offered(const State *self, const Parts *parts, PyObject *url) {
     Case at;
     Sum sum;
     Py_ssize_t limit;
     int on_trial, done = 0;
+    if (!read_case(self, parts, &at, &limit)) return NULL;
+    PyObject *workers = GET(parts->pool, POOL_workers);
+    if (workers == NULL || !are_usual(self, workers, &on_trial)) return NULL;
+    if (url == NULL) {
+        done = cheapest(self, &at, workers, on_trial, &sum);
+    } else {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(workers); i++) {
+            PyObject *worker = PyTuple_GET_ITEM(workers, i);
+            if (GET(worker, WORKER_up) == Py_True && same_text(GET(worker, WORKER_url), url)) {
+                done = reckon(self, &at, worker, &sum);
+                break;
+            }
+        }
+    }
+    if (done != 1) return NULL;
+    PyObject *terms = terms_of(self, parts, &sum, limit);
+    Py_DECREF(sum.step);
+    return terms;
+}
+
+static PyObject *best(PyObject *module, PyObject *offer) {
+    const State *self = PyModule_GetState(module);
     if (self->law_best == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "configure comes first");
         return NULL;
     }
-    if (read_case(self, offer, &at, &limit)) {
-        PyObject *workers = GET(at.pool, POOL_workers);
-        if (workers != NULL && are_usual(self, workers, &on_trial))
-            done = cheapest(self, &at, workers, on_trial, &sum);
+    PyObject *terms = NULL;
+    if (is_a(self, offer, OFFER)) {
+        Parts parts = {
+            GET(offer, OFFER_pool),    GET(offer, OFFER_drafting), GET(offer, OFFER_step_times),
+            GET(offer, OFFER_outlook), GET(offer, OFFER_eta),      GET(offer, OFFER_preference),
+        };
+        terms = offered(self, &parts, NULL);
     }
-    if (done < 0) return NULL;
-    if (!done) return PyObject_CallOneArg(self->law_best, offer);
-    PyObject *terms = terms_of(self, offer, &sum, limit);
-    Py_DECREF(sum.step);
-    return terms;
+    if (terms != NULL || PyErr_Occurred()) return terms;
+    return PyObject_CallOneArg(self->law_best, offer);
 }
 
 /* ---- how sure it is ------------------------------------------------------------------------- */
@@ -298,7 +337,7 @@ static int sum_up(const State *self, PyObject *const *args, double *sure) {
         return 0;
     PyObject *pool = GET(chosen, TERMS_pool), *default_pool = GET(other, TERMS_pool);
     if (!PyUnicode_CheckExact(pool) || !PyUnicode_CheckExact(default_pool)) return 0;
-    if (pool == default_pool || PyUnicode_Compare(pool, default_pool) == 0) {
+    if (same_text(pool, default_pool)) {
         *sure = 1.0;
         return 1;
     }
@@ -338,6 +377,176 @@ static PyObject *confidence(PyObject *module, PyObject *const *args, Py_ssize_t 
     return PyObject_Vectorcall(self->law_confidence, args, (size_t)num_args, NULL);
 }
 
+/* ---- the choice ----------------------------------------------------------------------------- */
+
+/* What each pool offers, cheapest first once it is sorted. */
+typedef struct {
+    Parts parts[MOST_POOLS]; /* with owned drafting and step_times */
+    PyObject *terms[MOST_POOLS];
+    Py_ssize_t num_pools, order[MOST_POOLS];
+    Py_ssize_t default_pool; /* its place, or -1 */
+} Offers;
+
+static double cost_of(const State *self, PyObject *terms) {
+    return PyFloat_AS_DOUBLE(GET(terms, TERMS_cost_s)); /* which we made */
+}
+
+static void let_go(Offers *offers) {
+    for (Py_ssize_t i = 0; i < offers->num_pools; i++) {
+        Py_XDECREF(offers->parts[i].drafting);
+        Py_XDECREF(offers->parts[i].step_times);
+        Py_XDECREF(offers->terms[i]);
+    }
+}
+
+/* 1 if all pools made their offers, 0 if it is the law's to do, -1 with an exception; `offers` are to
+ * be let go in each case. */
+static int gather(const State *self, PyObject *pools, PyObject *outlook, PyObject *adaptive,
+                  PyObject *default_pool, PyObject *preferred, Offers *offers) {
+    PyObject *expectations = GET(adaptive, ADAPTIVE_expectations);
+    PyObject *draftings = PyObject_CallMethodOneArg(expectations, self->draftings, outlook);
+    if (draftings == NULL) return -1;
+    int done = 1;
+    for (Py_ssize_t i = 0; done == 1 && i < PySequence_Fast_GET_SIZE(pools); i++) {
+        PyObject *pool = PySequence_Fast_GET_ITEM(pools, i);
+        if (!is_a(self, pool, POOL)) {
+            done = 0;
+            break;
+        }
+        PyObject *name = GET(pool, POOL_name);
+        int is_preferred = preferred != Py_None && same_text(name, preferred);
+        Parts *parts = &offers->parts[i];
+        *parts = (Parts){
+            pool,
+            PyObject_GetItem(draftings, name),
+            PyObject_CallMethodOneArg(expectations, self->step_times, name),
+            outlook,
+            GET(adaptive, ADAPTIVE_eta),
+            is_preferred ? self->preferred : self->as_it_is,
+        };
+        offers->terms[i] = NULL;
+        offers->num_pools = i + 1;
+        if (parts->drafting == NULL || parts->step_times == NULL) {
+            done = -1;
+            break;
+        }
+        offers->terms[i] = offered(self, parts, NULL);
+        if (offers->terms[i] == NULL) done = PyErr_Occurred() ? -1 : 0;
+        if (same_text(name, default_pool)) offers->default_pool = i;
+    }
+    Py_DECREF(draftings);
+    return done;
+}
+
+/* By insertion: there are few, and those that cost the same keep their order. */
+static void sort_by_cost(const State *self, Offers *offers) {
+    for (Py_ssize_t i = 0; i < offers->num_pools; i++) {
+        double cost_s = cost_of(self, offers->terms[i]);
+        Py_ssize_t at = i;
+        for (; at > 0 && cost_of(self, offers->terms[offers->order[at - 1]]) > cost_s; at--)
+            offers->order[at] = offers->order[at - 1];
+        offers->order[at] = i;
+    }
+}
+
+/* How sure it is that terms of the pool at `i` are worth leaving the default for: 1, or 0 if that is
+ * the law's to say. Without a default there is nothing to leave, and `sure` is NaN. */
+static int be_sure(const State *self, const Offers *offers, Py_ssize_t i, PyObject *terms,
+                   double *sure) {
+    Py_ssize_t of_default = offers->default_pool;
+    if (of_default < 0) {
+        *sure = Py_NAN;
+        return 1;
+    }
+    PyObject *asked[] = {terms, offers->terms[of_default], offers->parts[i].drafting,
+                         offers->parts[of_default].drafting};
+    return sum_up(self, asked, sure);
+}
+
+static PyObject *chosen(const State *self, const Offers *offers, PyObject *terms, double sure,
+                        PyObject *reason) {
+    PyObject *weighed = PyTuple_New(offers->num_pools);
+    if (weighed == NULL) return NULL;
+    for (Py_ssize_t i = 0; i < offers->num_pools; i++)
+        PyTuple_SET_ITEM(weighed, i, Py_NewRef(offers->terms[offers->order[i]]));
+    PyObject *confidence = isnan(sure) ? Py_NewRef(Py_None) : PyFloat_FromDouble(sure);
+    PyObject *choice = NULL, *both = NULL;
+    if (confidence != NULL) {
+        PyObject *fields[] = {terms, weighed, confidence};
+        choice = PyObject_Vectorcall(self->classes[CHOICE], fields, 0, self->choice_fields);
+    }
+    if (choice != NULL) both = PyTuple_Pack(2, choice, reason);
+    Py_XDECREF(choice);
+    Py_XDECREF(confidence);
+    Py_DECREF(weighed);
+    return both;
+}
+
+/* A request whose conversation has a place: there, unless elsewhere is clearly cheaper. NULL with an
+ * exception, or without one if it is the law's to do. */
+static PyObject *stay_or_move(const State *self, const Offers *offers, PyObject *place) {
+    PyObject *pool = GET(place, PLACE_pool), *url = GET(place, PLACE_worker);
+    Py_ssize_t first = offers->order[0], i = 0;
+    while (i < offers->num_pools && !same_text(GET(offers->parts[i].pool, POOL_name), pool)) i++;
+    if (i == offers->num_pools) return NULL;
+    PyObject *there = offers->terms[i], *result = NULL;
+    there = same_text(GET(there, TERMS_worker), url) ? Py_NewRef(there)
+                                                     : offered(self, &offers->parts[i], url);
+    if (there == NULL) return NULL;
+    PyObject *cheapest_of_all = offers->terms[first];
+    int moves = cost_of(self, cheapest_of_all) < self->moves * cost_of(self, there);
+    double sure;
+    if (moves && be_sure(self, offers, first, cheapest_of_all, &sure))
+        result = chosen(self, offers, cheapest_of_all, sure, self->because_cost);
+    else if (!moves && be_sure(self, offers, i, there, &sure))
+        result = chosen(self, offers, there, sure, self->because_stay);
+    Py_DECREF(there);
+    return result;
+}
+
+/* The cheapest that is sure. As `stay_or_move`. */
+static PyObject *cheapest_sure(const State *self, const Offers *offers) {
+    for (Py_ssize_t at = 0; at < offers->num_pools; at++) {
+        Py_ssize_t i = offers->order[at];
+        double sure;
+        if (!be_sure(self, offers, i, offers->terms[i], &sure)) return NULL;
+        if (!(sure < self->sure)) {
+            PyObject *reason = at == 0 ? self->because_cost : self->because_unsure;
+            return chosen(self, offers, offers->terms[i], sure, reason);
+        }
+    }
+    return NULL;
+}
+
+static PyObject *choose(PyObject *module, PyObject *const *args, Py_ssize_t num_args) {
+    const State *self = PyModule_GetState(module);
+    if (self->law_choose == NULL || num_args != 5) {
+        PyErr_SetString(PyExc_TypeError, "choose is configured, and takes five arguments");
+        return NULL;
+    }
+    PyObject *pools = args[0], *adaptive = args[2], *result = NULL;
+    double draw, exploration;
+    Offers offers = {.num_pools = 0, .default_pool = -1};
+    int is_usual = is_a(self, adaptive, ADAPTIVE) &&
+                   (PyList_CheckExact(pools) || PyTuple_CheckExact(pools)) &&
+                   PySequence_Fast_GET_SIZE(pools) > 0 &&
+                   PySequence_Fast_GET_SIZE(pools) <= MOST_POOLS &&
+                   as_double(GET(adaptive, ADAPTIVE_draw), &draw) &&
+                   as_double(GET(adaptive, ADAPTIVE_exploration), &exploration);
+    PyObject *place = is_usual ? GET(adaptive, ADAPTIVE_place) : NULL;
+    if (is_usual && (place == Py_None ? draw >= exploration : is_a(self, place, PLACE))) {
+        int done = gather(self, pools, args[1], adaptive, args[3], args[4], &offers);
+        if (done == 1) {
+            sort_by_cost(self, &offers);
+            result = place == Py_None ? cheapest_sure(self, &offers)
+                                      : stay_or_move(self, &offers, place);
+        }
+        let_go(&offers);
+    }
+    if (result != NULL || PyErr_Occurred()) return result;
+    return PyObject_Vectorcall(self->law_choose, args, (size_t)num_args, NULL);
+}
+
 /* ---- the module ----------------------------------------------------------------------------- */
 
 static int take_number(PyObject *law, const char *name, double *found) {
@@ -348,43 +557,66 @@ static int take_number(PyObject *law, const char *name, double *found) {
     return !PyErr_Occurred();
 }
 
-static PyObject *configure(PyObject *module, PyObject *law) {
+static PyObject *configure(PyObject *module, PyObject *args) {
     State *self = PyModule_GetState(module);
+    PyObject *offers, *law, *reasons;
+    if (!PyArg_ParseTuple(args, "OO", &offers, &law)) return NULL;
     for (int i = 0; i < NUM_CLASSES; i++) {
-        PyObject *found = PyObject_GetAttrString(law, CLASSES[i]);
+        PyObject *found = PyObject_GetAttrString(i < NUM_OF_OFFERS ? offers : law, CLASSES[i]);
         if (found == NULL) return NULL;
         Py_XSETREF(self->classes[i], found);
     }
     FIELDS(LOOKED_UP)
-    if (!take_number(law, "WORTH", &self->worth) ||
-        !take_number(law, "MAX_NUM_SEQS", &self->max_num_seqs))
+    if (!take_number(offers, "WORTH", &self->worth) ||
+        !take_number(offers, "MAX_NUM_SEQS", &self->max_num_seqs) ||
+        !take_number(law, "SURE", &self->sure) || !take_number(law, "MOVES", &self->moves))
         return NULL;
-    Py_XSETREF(self->law_best, PyObject_GetAttrString(law, "best"));
-    Py_XSETREF(self->law_confidence, PyObject_GetAttrString(law, "confidence"));
-    if (self->law_best == NULL || self->law_confidence == NULL) return NULL;
+    if ((reasons = PyObject_GetAttrString(law, "Reason")) == NULL) return NULL;
+    Py_XSETREF(self->because_cost, PyObject_GetAttrString(reasons, "COST"));
+    Py_XSETREF(self->because_stay, PyObject_GetAttrString(reasons, "STAY"));
+    Py_XSETREF(self->because_unsure, PyObject_GetAttrString(reasons, "UNSURE"));
+    Py_DECREF(reasons);
+    Py_XSETREF(self->draftings, PyUnicode_InternFromString("draftings"));
+    Py_XSETREF(self->step_times, PyUnicode_InternFromString("step_times"));
+    Py_XSETREF(self->choice_fields, Py_BuildValue("(sss)", "chosen", "weighed", "confidence"));
+    Py_XSETREF(self->preferred, PyObject_GetAttrString(law, "PREFERENCE"));
+    Py_XSETREF(self->as_it_is, PyFloat_FromDouble(1.0));
+    Py_XSETREF(self->law_best, PyObject_GetAttrString(offers, "best"));
+    Py_XSETREF(self->law_confidence, PyObject_GetAttrString(offers, "confidence"));
+    Py_XSETREF(self->law_choose, PyObject_GetAttrString(law, "choose"));
+    if (PyErr_Occurred()) {
+        Py_CLEAR(self->law_choose);
+        return NULL;
+    }
     Py_RETURN_NONE;
 }
+
+#define OBJECTS(X) \
+    X(law_best) X(law_confidence) X(law_choose) X(draftings) X(step_times) X(choice_fields) \
+    X(because_cost) X(because_stay) X(because_unsure) X(preferred) X(as_it_is)
+#define VISITED(name) Py_VISIT(self->name);
+#define CLEARED(name) Py_CLEAR(self->name);
 
 static int traverse(PyObject *module, visitproc visit, void *arg) {
     State *self = PyModule_GetState(module);
     for (int i = 0; i < NUM_CLASSES; i++) Py_VISIT(self->classes[i]);
-    Py_VISIT(self->law_best);
-    Py_VISIT(self->law_confidence);
+    OBJECTS(VISITED)
     return 0;
 }
 
 static int clear(PyObject *module) {
     State *self = PyModule_GetState(module);
     for (int i = 0; i < NUM_CLASSES; i++) Py_CLEAR(self->classes[i]);
-    Py_CLEAR(self->law_best);
-    Py_CLEAR(self->law_confidence);
+    OBJECTS(CLEARED)
     return 0;
 }
 
 static void finish(void *module) { clear(module); }
 
 static PyMethodDef METHODS[] = {
-    {"configure", configure, METH_O, "Takes the law's classes, constants and functions."},
+    {"configure", configure, METH_VARARGS, "Takes what the two modules of the law have."},
+    {"choose", (PyCFunction)(void (*)(void))choose, METH_FASTCALL,
+     "As `paceline.core.choose.choose`, by position."},
     {"best", best, METH_O, "As `paceline.core.offers.best`."},
     {"confidence", (PyCFunction)(void (*)(void))confidence, METH_FASTCALL,
      "As `paceline.core.offers.confidence`."},
@@ -394,7 +626,7 @@ static PyMethodDef METHODS[] = {
 static PyModuleDef_Slot SLOTS[] = {{0, NULL}};
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "costs", "The twin of `paceline.core.offers`.", sizeof(State),
+    PyModuleDef_HEAD_INIT, "costs", "The twin of `paceline.core.choose`.", sizeof(State),
     METHODS, SLOTS, traverse, clear, finish,
 };
 
