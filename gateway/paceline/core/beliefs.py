@@ -49,8 +49,10 @@ from paceline.core.types import (
     Workload,
 )
 
-MAX_DRAFTINGS = 4096
-"""Beliefs about copy ratios for which it is kept how pools draft. They are rounded: few differ."""
+MAX_KEPT = 4096
+"""Beliefs about copy ratios for which it is kept what follows. They are rounded, so few differ."""
+_CHAT = Workload.CHAT
+"""Read of the enum once, since Python 3.11 looks for a member in Python."""
 PRIOR_OUTPUT_TOKENS = {Workload.CODE: 300.0, Workload.CHAT: 250.0, Workload.EDIT: 300.0}
 """Of the order of ShareGPT's answers (some 200 to 300 tokens); soon replaced by what is seen."""
 PRIOR_COPY_RATIOS = {
@@ -135,8 +137,9 @@ class Beliefs:
     _prompt: Mean = field(default_factory=lambda: Mean(500.0))
     _chars_per_token: Mean = field(default_factory=lambda: Mean(CHARS_PER_TOKEN))
     _typical: dict[Workload, Shares] = field(init=False)
+    _beliefs: dict[tuple[CopyRatio, Workload, int], Shares] = field(default_factory=dict)
     _draftings: dict[tuple[Workload, Shares], Mapping[str, Drafting]] = field(default_factory=dict)
-    _step_times: dict[str, _StepTimes] = field(default_factory=dict)  # both until they change
+    _step_times: dict[str, _StepTimes] = field(default_factory=dict)  # all until they change
 
     def __post_init__(self) -> None:
         self._of_pool = {name: PoolBelief(how) for name, how in self.pools.items()}
@@ -156,10 +159,12 @@ class Beliefs:
         output = self._output[workload].value
         if view.max_tokens is not None:
             output = min(output, float(max(view.max_tokens, 1)))
-        shares = band_shares(classification.copy_ratio)
         return Outlook(
             workload=workload,
-            shares=self._put_right(shares, workload, caller.template, conversation_key(caller)),
+            shares=self._conversations.corrected(
+                conversation_key(caller),
+                self._believed(classification.copy_ratio, workload, caller.template),
+            ),
             output_tokens=output,
             prompt_tokens=features.prompt_chars / self._chars_per_token.value,
             context=self._context,
@@ -170,7 +175,7 @@ class Beliefs:
         key = (outlook.workload, outlook.shares)
         known = self._draftings.get(key)
         if known is None:
-            if len(self._draftings) >= MAX_DRAFTINGS:
+            if len(self._draftings) >= MAX_KEPT:
                 self._draftings.clear()
             known = {name: believed.drafting(*key) for name, believed in self._of_pool.items()}
             self._draftings[key] = known
@@ -317,6 +322,7 @@ class Beliefs:
             old + TYPICAL_WEIGHT * (new - old) for old, new in zip(typical, found, strict=True)
         )
         shift.observe(outcome.believed, found)
+        self._beliefs.clear()
 
     def _observe_time(self, outcome: Outcome, pool: PoolBelief, passes: float) -> None:
         if outcome.decode_s is None or outcome.decode_s <= 0 or passes < 4:
@@ -329,7 +335,7 @@ class Beliefs:
     @property
     def _context(self) -> float:
         """Tokens that a running sequence has before it, on average."""
-        return self._prompt.value + 0.5 * self._output[Workload.CHAT].value
+        return self._prompt.value + 0.5 * self._output[_CHAT].value
 
     # -- kept from one start to the next ---------------------------------------------------------
 
@@ -361,6 +367,7 @@ class Beliefs:
             self._typical[workload] = _shares(state["typical"][workload.value])
         self._step_times.clear()
         self._draftings.clear()
+        self._beliefs.clear()
         self._prompt = Mean.of(state["prompt"], least=1.0, most=MOST_TOKENS)
         self._chars_per_token = Mean.of(
             state["chars_per_token"], least=1.0 / MOST_TOKENS, most=MOST_CHARS_PER_TOKEN
@@ -377,6 +384,18 @@ class Beliefs:
         return self._put_right(
             outcome.believed, outcome.workload, outcome.template, outcome.conversation
         )
+
+    def _believed(self, copy_ratio: CopyRatio, workload: Workload, template: int) -> Shares:
+        """The classifier's belief, put right by its workload and template; kept until either of
+        any request has turned out."""
+        key = (copy_ratio, workload, template)
+        known = self._beliefs.get(key)
+        if known is None:
+            if len(self._beliefs) >= MAX_KEPT:
+                self._beliefs.clear()
+            known = self._put_right(band_shares(copy_ratio), workload, template, 0)
+            self._beliefs[key] = known
+        return known
 
     def _put_right(
         self, shares: Shares, workload: Workload, template: int, conversation: int
