@@ -132,4 +132,4 @@ format: $(READY) $(JS_READY)  ## put the code into shape
 	@if test -e $(JS_READY); then cd $(JS) && npm run --silent format; fi
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) $(NODE)/node_modules $(JS)/node_modules $(AUI)/node_modules $(JS)/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) gateway/paceline/native/*.so $(NODE)/node_modules $(JS)/node_modules $(AUI)/node_modules $(JS)/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -13,10 +13,13 @@ import uvloop
 from rich.console import Console
 
 from paceline.cli.overview import show_settings
+from paceline.core.compiled import IS_COMPILED
 from paceline.edge.scrape import discover
 from paceline.edge.server import Addresses, serve
 from paceline.errors import ConfigurationError
 from paceline.settings import Settings, discovered_settings, load, worker_address
+
+log = logging.getLogger(__name__)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,6 +50,10 @@ def run(args: argparse.Namespace) -> int:
     """0 after a graceful end; raises ConfigurationError."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it would say all twice, for two planes
+    if not IS_COMPILED:
+        log.warning(
+            "the compiled parts were not built (is there a C compiler?): requests cost more"
+        )
     uvloop.run(_serve(args))
     return 0
 

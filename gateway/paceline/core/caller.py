@@ -103,9 +103,9 @@ def _template(view: RequestView, body: Mapping[str, Any], key_name: str | None, 
     Python's own hash, whose salt is another in each process: it never leaves this one. 0 for a
     request with neither.
     """
-    if not view.system and not view.num_tools:
-        return 0
-    tools = sequence(body.get("tools"))[:MAX_TOOLS] if view.num_tools else ()
+    if not view.num_tools:
+        return hash((key_name, model, view.system)) if view.system else 0
+    tools = sequence(body.get("tools"))[:MAX_TOOLS]
     return hash((key_name, model, view.system, *map(_tool_name, tools)))
 
 
