@@ -37,6 +37,7 @@ from paceline.core.types import (
     PoolVerdict,
     Reason,
     RequestFeatures,
+    Workload,
 )
 from paceline.errors import NoCompatiblePool
 
@@ -66,7 +67,8 @@ def route(
     adaptive: Adaptive | None = None,
 ) -> Decision:
     """As `decide`, for a request that was classified already. Raises NoCompatiblePool."""
-    classification = _labelled(classification, caller)
+    if caller.workload is not None:
+        classification = _labelled(classification, caller.workload)
     refused = refusals(features.view, model.pools)
     allowed = frozenset(map(_NAME, model.pools)).difference(refused)
     if not allowed:
@@ -125,13 +127,11 @@ def _by_cost(
     return choice, reason
 
 
-def _labelled(classification: Classification, caller: Caller) -> Classification:
-    """The client's own label, where it gave one, in place of our guess."""
-    if caller.workload is None:
-        return classification
+def _labelled(classification: Classification, workload: Workload) -> Classification:
+    """The client's own label in place of our guess."""
     return replace(
         classification,
-        workload=caller.workload,
+        workload=workload,
         label_confidence=1.0,
         evidence=("client-label", *classification.reasons),
     )
