@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import choose as choosing
-from paceline.core import copying, material, offers, only_model, signals, views_chat
+from paceline.core import copying, material, offers, only_model, rules, signals, types, views_chat
 from paceline.core import judge as judging
 from paceline.core import look as looking
 from paceline.core.lexicon import CONCEPTS, STEM_CHARS, STEMS, WORDS
 
-__all__ = ["IS_COMPILED", "chat_view", "choose", "judge", "look", "renamed"]
+__all__ = ["IS_COMPILED", "chat_view", "choose", "judge", "look", "outcome_of", "renamed"]
 
 LOOK_TABLES: Mapping[str, Any] = {
     "concepts": tuple(CONCEPTS),
@@ -57,17 +57,21 @@ try:
     from paceline.native import costs as _costs
     from paceline.native import judgement as _judgement
     from paceline.native import look as _look
+    from paceline.native import rules as _rules
 except ImportError:  # there was no C compiler where this was built
     IS_COMPILED = False
     choose = choosing.choose
     judge, look = judging.judge, looking.look
     chat_view, renamed = views_chat.chat_view, only_model.renamed
+    outcome_of = rules.outcome_of
 else:
     IS_COMPILED = True
     _bodies.configure(views_chat, only_model)
     _costs.configure(offers, choosing)
     _judgement.configure(judging, copying.LEAST_LOG)
     _look.configure(looking.look, LOOK_TABLES)
+    _rules.configure(rules, types)
     choose = _costs.choose
     judge, look = _judgement.judge, _look.look
     chat_view, renamed = _bodies.chat_view, _bodies.renamed
+    outcome_of = _rules.outcome_of

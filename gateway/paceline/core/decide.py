@@ -23,9 +23,9 @@ from paceline.core.balance import pick_worker
 from paceline.core.beliefs import Outlook
 from paceline.core.choose import Adaptive
 from paceline.core.classify import classify
-from paceline.core.compiled import choose
+from paceline.core.compiled import choose, outcome_of
 from paceline.core.gates import refusals
-from paceline.core.rules import Rule, RuleOutcome, apply_rules, facts
+from paceline.core.rules import Rule, RuleOutcome
 from paceline.core.types import (
     GENERATING,
     Caller,
@@ -73,7 +73,7 @@ def route(
     allowed = frozenset(map(_NAME, model.pools)).difference(refused)
     if not allowed:
         raise NoCompatiblePool(_nobody_can(model, refused))
-    outcome = apply_rules(rules, facts(features, classification, caller), caller, allowed)
+    outcome = outcome_of(rules, features, classification, caller, allowed)
     candidates: list[PoolSnapshot] = []
     up: list[PoolSnapshot] = []
     verdicts: list[PoolVerdict] = []

@@ -7,6 +7,9 @@ none are split one by one.
 
 What is left out: costs, which a preference changes and a pool that is named does without. In static
 mode there are none, so `prefer` and `pool` come to the same.
+
+`outcome_of` has a compiled twin, `native/rules.c` (`compiled.py` chooses); a change to what it goes
+through is a change there.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from sys import intern
 from typing import Any
 
 from msgspec import Struct
@@ -75,6 +79,7 @@ class Condition:
     """Whether a value is one of `any_of`; made once, since every request asks."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "field", intern(self.field))  # so that the twin knows it at sight
         tests = [_test(wanted, self) for wanted in self.any_of]
         (matches,) = tests if len(tests) == 1 else [lambda value: any(t(value) for t in tests)]
         object.__setattr__(self, "matches", matches)
@@ -128,6 +133,17 @@ class RuleOutcome(Struct, frozen=True, kw_only=True):
     preferred: str | None = None
     forbidden: frozenset[str] = frozenset()
     verdicts: tuple[RuleVerdict, ...] = ()
+
+
+def outcome_of(
+    rules: Sequence[Rule],
+    features: RequestFeatures,
+    classification: Classification,
+    caller: Caller,
+    allowed: frozenset[str],
+) -> RuleOutcome:
+    """What the rules say of a request, as `apply_rules`."""
+    return apply_rules(rules, facts(features, classification, caller), caller, allowed)
 
 
 def facts(
