@@ -2,12 +2,13 @@
 
 The law is the Python that is read, changed and explained. Its twin gives the same results, and is
 given the law's own tables and numbers, so that none is written twice (see `paceline/native/`).
-Nothing else in the core chooses between the two.
+Nothing else in the core chooses between the two. A law that asks another twin, as `features.py`
+does, is built on this module, and so it brings itself when it is loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from paceline.core import choose as choosing
@@ -15,8 +16,11 @@ from paceline.core import copying, material, offers, only_model, rules, signals,
 from paceline.core import judge as judging
 from paceline.core import look as looking
 from paceline.core.lexicon import CONCEPTS, STEM_CHARS, STEMS, WORDS
+from paceline.core.types import RequestFeatures, RequestView
 
-__all__ = ["IS_COMPILED", "chat_view", "choose", "judge", "look", "outcome_of", "renamed"]
+__all__ = [
+    "IS_COMPILED", "chat_view", "choose", "judge", "look", "measure_by", "outcome_of", "renamed",
+]  # fmt: skip
 
 LOOK_TABLES: Mapping[str, Any] = {
     "concepts": tuple(CONCEPTS),
@@ -55,6 +59,7 @@ LOOK_TABLES: Mapping[str, Any] = {
 try:
     from paceline.native import bodies as _bodies
     from paceline.native import costs as _costs
+    from paceline.native import features as _features
     from paceline.native import judgement as _judgement
     from paceline.native import look as _look
     from paceline.native import rules as _rules
@@ -75,3 +80,16 @@ else:
     judge, look = _judgement.judge, _look.look
     chat_view, renamed = _bodies.chat_view, _bodies.renamed
     outcome_of = _rules.outcome_of
+
+
+_Measure = Callable[[RequestView], RequestFeatures]
+
+
+def measure_by(law: _Measure, **numbers: int) -> _Measure:
+    """Who measures requests: the twin of `features.measure_law`, given what that goes by, or it."""
+    if not IS_COMPILED:
+        return law
+    numbers["system_chars"] = signals.SYSTEM_MARK_CHARS
+    numbers["short_answer_tokens"] = signals.SHORT_ANSWER_TOKENS
+    _features.configure(law, look, signals.system_signals, types, numbers)
+    return _features.measure

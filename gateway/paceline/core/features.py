@@ -3,11 +3,14 @@
 `measure` reads both ends of the last user turn and a little of the turns before it and of the
 system text, at most 8 KiB however long the prompt is. It tells the caller's own words from the
 material beside them (`material.py`) and names the signals (`signals.py`) that `classify` weighs.
+
+`measure_law` says how. For requests without earlier turns, tools and the like it has a compiled
+twin, `native/features.c` (`compiled.py` chooses); a change here is a change there.
 """
 
 from __future__ import annotations
 
-from paceline.core.compiled import look
+from paceline.core.compiled import look, measure_by
 from paceline.core.material import is_code
 from paceline.core.signals import request_signals
 from paceline.core.types import Material, RequestFeatures, RequestView, Turn
@@ -26,7 +29,7 @@ _NONE, _CODE, _SENTENCE, _TEXT = (
 """Read of the enum once, since Python 3.11 looks for a member in Python."""
 
 
-def measure(view: RequestView) -> RequestFeatures:
+def measure_law(view: RequestView) -> RequestFeatures:
     """The features of a request; its cost does not grow with the prompt, but for counting turns."""
     turns = view.turns
     last = len(turns) - 1
@@ -88,3 +91,11 @@ def _earlier_material(turns: tuple[Turn, ...]) -> tuple[Material, int]:
             elif num_chars > 300:
                 kind, size = Material.EARLIER_TEXT, num_chars
     return kind, size
+
+
+measure = measure_by(
+    measure_law,
+    min_material_chars=MIN_MATERIAL_CHARS,
+    short_material_chars=SHORT_MATERIAL_CHARS,
+)
+"""What everybody asks: the law, or its twin."""

@@ -204,6 +204,9 @@ def _is_for_reading(text: str) -> bool:
 # ---- what else the request has -------------------------------------------------------------------
 
 
+SHORT_ANSWER_TOKENS = 64
+
+
 def request_signals(view: RequestView, last: int) -> list[str]:
     """What stands beside the last user turn, whose index is `last`; mostly there is nothing."""
     found: list[str] = []
@@ -218,17 +221,17 @@ def request_signals(view: RequestView, last: int) -> list[str]:
         found.append("tool-result")
     if view.response_format:
         found.append("structured-output")
-    if (max_tokens := view.max_tokens) and max_tokens <= 64:
+    if (max_tokens := view.max_tokens) and max_tokens <= SHORT_ANSWER_TOKENS:
         found.append("short-answer")
     if system := view.system:
-        found += _system_signals(system[:SYSTEM_MARK_CHARS])
+        found += system_signals(system[:SYSTEM_MARK_CHARS])
     if last > 0:
         found += _earlier_signals(turns, last)
     return found
 
 
 @lru_cache(maxsize=256)
-def _system_signals(head: str) -> tuple[str, ...]:
+def system_signals(head: str) -> tuple[str, ...]:
     """Of the first `SYSTEM_MARK_CHARS` of a system text. Kept, since an application has few."""
     concepts = _SYSTEM_CONCEPTS.intersection(map(WORDS.get, words_of(head[:SYSTEM_CHARS])))
     found = [_SYSTEM[concept] for concept in concepts]
