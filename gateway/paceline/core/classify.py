@@ -5,6 +5,9 @@ is: "make it shorter" means one thing beside a letter and another beside nothing
 and the sizes follows the copy ratio (`copying.py`). The numbers, and how they were found and
 judged, are in `classifier_weights.py`. A request without text is not guessed at: its confidence
 is 0.
+
+`classify_law` says how. For requests with text, by our own model, it has a compiled twin in
+`native/judgement.c` (`compiled.py` chooses); a change here is a change there.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from sys import intern
 from msgspec import Struct
 
 from paceline.core import classifier_weights
-from paceline.core.compiled import judge
+from paceline.core.compiled import classify_by, judge
 from paceline.core.copying import CopyModel, LogOdds, copy_ratio, power_of
 from paceline.core.judge import Weight
 from paceline.core.signals import in_words
@@ -104,7 +107,7 @@ def _sum(one: Posterior | None, other: Posterior | None) -> Posterior:
 MODEL = model_of(classifier_weights.WEIGHTS, classifier_weights.COPYING)
 
 
-def classify(features: RequestFeatures, model: Model = MODEL) -> Classification:
+def classify_law(features: RequestFeatures, model: Model = MODEL) -> Classification:
     """The most likely workload of a request; its own label, if it gave one, is not looked at."""
     material = features.material
     band = bisect_left(SIZES, features.material_chars)
@@ -152,3 +155,6 @@ class _Evidence(Struct, frozen=True):
 
 
 _NO_TEXT = ("no-text",)
+
+classify = classify_by(classify_law, MODEL, SIZES, CLASSES, _Evidence)
+"""What everybody asks: the law, or its twin."""

@@ -2,24 +2,34 @@
 
 The law is the Python that is read, changed and explained. Its twin gives the same results, and is
 given the law's own tables and numbers, so that none is written twice (see `paceline/native/`).
-Nothing else in the core chooses between the two. A law that asks another twin, as `features.py`
-does, is built on this module, and so it brings itself when it is loaded.
+Nothing else in the core chooses between the two. A law that asks another twin, as those of
+`features.py` and `classify.py` do, stands above this module, and brings itself when it is loaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from paceline.core import choose as choosing
 from paceline.core import copying, material, offers, only_model, rules, signals, types, views_chat
 from paceline.core import judge as judging
 from paceline.core import look as looking
 from paceline.core.lexicon import CONCEPTS, STEM_CHARS, STEMS, WORDS
-from paceline.core.types import RequestFeatures, RequestView
+from paceline.core.types import (
+    Classification,
+    Material,
+    RequestFeatures,
+    RequestView,
+    Workload,
+)
+
+if TYPE_CHECKING:
+    from paceline.core.classify import Model
 
 __all__ = [
-    "IS_COMPILED", "chat_view", "choose", "judge", "look", "measure_by", "outcome_of", "renamed",
+    "IS_COMPILED", "chat_view", "choose", "classify_by", "judge", "look", "measure_by",
+    "outcome_of", "renamed",
 ]  # fmt: skip
 
 LOOK_TABLES: Mapping[str, Any] = {
@@ -93,3 +103,24 @@ def measure_by(law: _Measure, **numbers: int) -> _Measure:
     numbers["short_answer_tokens"] = signals.SHORT_ANSWER_TOKENS
     _features.configure(law, look, signals.system_signals, types, numbers)
     return _features.measure
+
+
+_Classify = TypeVar("_Classify", bound=Callable[..., Classification])
+
+
+def classify_by(
+    law: _Classify,
+    model: Model,
+    sizes: tuple[int, ...],
+    classes: tuple[Workload, ...],
+    evidence: type,
+) -> _Classify:
+    """Who classifies: the twin of `classify.classify_law` with the model that is its default, or
+    it."""
+    if not IS_COMPILED:
+        return law
+    _judgement.configure_classes(
+        law, model, tuple(Material), sizes, classes, copying.mixture, copying.STEPS,
+        RequestFeatures, RequestView, Classification, evidence,
+    )  # fmt: skip
+    return _judgement.classify  # type: ignore[return-value]

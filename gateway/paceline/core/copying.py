@@ -60,7 +60,7 @@ def copy_ratio(
 
     `from_signals` is what the signals add to the mean of high copy ratios.
     """
-    return _mixture(
+    return mixture(
         round(STEPS / (1.0 + exp(-odds))),
         model.low_powers[material][band],
         round(STEPS * (model.high_means[material][band] + from_signals)),
@@ -68,7 +68,7 @@ def copy_ratio(
 
 
 @lru_cache(maxsize=8192)
-def _mixture(share_steps: int, low_power: float, high_steps: int) -> CopyRatio:
+def mixture(share_steps: int, low_power: float, high_steps: int) -> CopyRatio:
     """Kept, since a value of `CopyRatio` is dear to make and few ever occur."""
     share = share_steps / STEPS
     rest = 1.0 - share
