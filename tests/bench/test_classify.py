@@ -16,6 +16,7 @@ from paceline.bench.instructions import ASKED
 from paceline.bench.labelled import OWN, base_of, labelled, own, read_rows
 from paceline.bench.own_prompts import own_prompts
 from paceline.core.classify import classify
+from paceline.core.look import look
 from paceline.core.types import Classification, CopyRatio, Workload
 
 
@@ -108,11 +109,10 @@ def test_training_prompts_are_the_same_each_time_and_of_every_class() -> None:
 def test_nothing_that_is_trained_on_is_in_the_test_prompts() -> None:
     """Beyond a word or two, such as "hello" and "thanks"."""
     instructions = {line.lower().rstrip(".!") for asked in ASKED for line in asked.instructions}
-    both = [
-        row.features.ask
-        for row in own()
-        if len(row.features.ask) > 40 and row.features.ask.lower().rstrip(".!") in instructions
-    ]
+    users = [turn.text for row in own() for turn in row.features.view.turns if turn.role == "user"]
+    asks = [before for before, _, _, _ in (look(text, True) for text in users)]
+    both = [ask for ask in asks if len(ask) > 40 and ask.lower().rstrip(".!") in instructions]
+    assert len(asks) > 200
     assert both == []
 
 
