@@ -155,16 +155,14 @@ class Beliefs:
     def outlook(
         self, features: RequestFeatures, classification: Classification, caller: Caller
     ) -> Outlook:
-        workload, view = classification.workload, features.view
+        workload, most = classification.workload, features.view.max_tokens
         output = self._output[workload].value
-        if view.max_tokens is not None:
-            output = min(output, float(max(view.max_tokens, 1)))
+        if most is not None and most < output:
+            output = float(max(most, 1))
+        shares = self._believed(classification.copy_ratio, workload, caller.template)
         return Outlook(
             workload=workload,
-            shares=self._conversations.corrected(
-                conversation_key(caller),
-                self._believed(classification.copy_ratio, workload, caller.template),
-            ),
+            shares=self._conversations.corrected(conversation_key(caller), shares),
             output_tokens=output,
             prompt_tokens=features.prompt_chars / self._chars_per_token.value,
             context=self._context,

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from paceline.core.fields import mapping, sequence, string
-from paceline.core.types import Caller, Priority, RequestView, Workload
+from paceline.core.types import Caller, Priority, RequestView, Turn, Workload
 from paceline.errors import InvalidRequest
 
 SESSION_HEADERS = (
@@ -21,6 +21,8 @@ SESSION_HEADERS = (
 
 _SESSIONS = frozenset(SESSION_HEADERS)
 
+MAX_CONVERSATION_CHARS = 1024
+"""Of the first user turn, which says which conversation a request belongs to."""
 MAX_TOOLS = 64
 """Tools whose names are looked at."""
 
@@ -35,7 +37,6 @@ def caller_of(
     view: RequestView,
     body: Mapping[str, Any],
     headers: Mapping[str, str],
-    *,
     key_name: str | None,
     model: str,
     request_id: str = "",
@@ -81,7 +82,7 @@ def _check_names(headers: Mapping[str, str]) -> None:
 def _conversation(view: RequestView, body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
     """What stays the same through a conversation and differs between two.
 
-    A session header, `prompt_cache_key`, else the first user turn (its first 1,024 characters).
+    A session header, `prompt_cache_key`, else the first user turn (its first characters).
     Empty where none of these says anything, as of token ids: such requests have nothing in common.
     """
     if not _SESSIONS.isdisjoint(headers):
@@ -91,9 +92,10 @@ def _conversation(view: RequestView, body: Mapping[str, Any], headers: Mapping[s
     cache_key = body.get("prompt_cache_key")
     if isinstance(cache_key, str) and cache_key:
         return cache_key
-    for turn in view.turns:
+    turns: tuple[Turn, ...] = view.turns
+    for turn in turns:
         if turn.role == "user":
-            return turn.text[:1024]
+            return turn.text[:MAX_CONVERSATION_CHARS]
     return ""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from paceline.core import caller as calling
 from paceline.core import choose as choosing
 from paceline.core import copying, material, offers, only_model, rules, signals, types, views_chat
 from paceline.core import judge as judging
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from paceline.core.classify import Model
 
 __all__ = [
-    "IS_COMPILED", "chat_view", "choose", "classify_by", "judge", "look", "measure_by",
+    "IS_COMPILED", "caller_of", "chat_view", "choose", "classify_by", "judge", "look", "measure_by",
     "outcome_of", "renamed",
 ]  # fmt: skip
 
@@ -68,6 +69,7 @@ LOOK_TABLES: Mapping[str, Any] = {
 
 try:
     from paceline.native import bodies as _bodies
+    from paceline.native import caller as _caller
     from paceline.native import costs as _costs
     from paceline.native import features as _features
     from paceline.native import judgement as _judgement
@@ -75,18 +77,19 @@ try:
     from paceline.native import rules as _rules
 except ImportError:  # there was no C compiler where this was built
     IS_COMPILED = False
-    choose = choosing.choose
+    caller_of, choose = calling.caller_of, choosing.choose
     judge, look = judging.judge, looking.look
     chat_view, renamed = views_chat.chat_view, only_model.renamed
     outcome_of = rules.outcome_of
 else:
     IS_COMPILED = True
     _bodies.configure(views_chat, only_model)
+    _caller.configure(calling)
     _costs.configure(offers, choosing)
     _judgement.configure(judging, copying.LEAST_LOG)
     _look.configure(looking.look, LOOK_TABLES)
     _rules.configure(rules, types)
-    choose = _costs.choose
+    caller_of, choose = _caller.caller_of, _costs.choose
     judge, look = _judgement.judge, _look.look
     chat_view, renamed = _bodies.chat_view, _bodies.renamed
     outcome_of = _rules.outcome_of

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from paceline.core.caller import caller_of, flag
+from paceline.core.caller import flag
+from paceline.core.compiled import caller_of
 from paceline.core.explain import explain
 from paceline.core.types import Caller, Decision, Endpoint, RequestView
 from paceline.edge.client import Client
@@ -54,10 +55,7 @@ class Request(Struct):
         if self.wants_explanation and not (self.key and self.key.debug):
             raise Forbidden("x-paceline-explain needs a key with debug", param="x-paceline-explain")
         key_name = self.key.name if self.key and self.key.name else None
-        return caller_of(
-            view, body, self.headers,
-            key_name=key_name, model=model, request_id=self.id, with_template=with_template,
-        )  # fmt: skip
+        return caller_of(view, body, self.headers, key_name, model, self.id, with_template)
 
     @property
     def wants_explanation(self) -> bool:

@@ -1,8 +1,8 @@
 /* The twins of `core/views_chat.py` and `core/only_model.py`: what is read of every chat's body, and
  * the one name that is changed in it. Bodies that say more than the usual, and long ones, are the
  * law's to read. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "fields.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const char *const VIEW_FIELDS[] = {"endpoint", "model",      "stream",   
 static const char *const TURN_FIELDS[] = {"role", "text"};
 enum { NUM_VIEW_FIELDS = 8, NUM_TURN_FIELDS = 2 };
 
-static const double GREATEST = 1e300;
+static const double GREATEST = 1e300; /* a temperature that counts, as `fields.number` has it */
 
 typedef struct {
     PyObject *law_of_view, *law_of_name;
@@ -197,18 +197,6 @@ static PyObject *renamed(PyObject *module, PyObject *const *args, Py_ssize_t num
 
 /* ---- the module ------------------------------------------------------------------------------ */
 
-static PyObject *names_of(const char *const *names, Py_ssize_t size) {
-    PyObject *tuple = PyTuple_New(size);
-    for (Py_ssize_t i = 0; tuple != NULL && i < size; i++) {
-        PyObject *name = PyUnicode_InternFromString(names[i]);
-        if (name == NULL)
-            Py_CLEAR(tuple);
-        else
-            PyTuple_SET_ITEM(tuple, i, name);
-    }
-    return tuple;
-}
-
 /* Every object that the state holds; `f` is told of each. */
 static int each_object(State *self, int (*f)(PyObject **, void *), void *arg) {
     PyObject **objects[] = {
@@ -220,22 +208,6 @@ static int each_object(State *self, int (*f)(PyObject **, void *), void *arg) {
         told = f(objects[i], arg);
     for (int i = 0; told == 0 && i < NUM_KEYS; i++) told = f(&self->keys[i], arg);
     return told;
-}
-
-static int cleared(PyObject **object, void *arg) {
-    (void)arg;
-    Py_CLEAR(*object);
-    return 0;
-}
-
-typedef struct {
-    visitproc visit;
-    void *arg;
-} Visitor;
-
-static int visited(PyObject **object, void *arg) {
-    Visitor *visitor = arg;
-    return *object == NULL ? 0 : visitor->visit(*object, visitor->arg);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg) {

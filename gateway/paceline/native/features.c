@@ -171,22 +171,6 @@ static int each_object(State *self, int (*f)(PyObject **, void *), void *arg) {
     return told;
 }
 
-static int cleared(PyObject **object, void *arg) {
-    (void)arg;
-    Py_CLEAR(*object);
-    return 0;
-}
-
-typedef struct {
-    visitproc visit;
-    void *arg;
-} Visitor;
-
-static int visited(PyObject **object, void *arg) {
-    Visitor *visitor = arg;
-    return *object == NULL ? 0 : visitor->visit(*object, visitor->arg);
-}
-
 static int traverse(PyObject *module, visitproc visit, void *arg) {
     return each_object(PyModule_GetState(module), visited, &(Visitor){visit, arg});
 }
@@ -227,9 +211,7 @@ static PyObject *configure(PyObject *module, PyObject *args) {
     for (int i = 0; i < NUM_MATERIALS; i++)
         self->materials[i] = PyObject_CallFunction(material, "s", MATERIALS[i]);
     Py_DECREF(material);
-    self->made_fields = PyTuple_New(NUM_MADE_FIELDS);
-    for (int i = 0; self->made_fields != NULL && i < NUM_MADE_FIELDS; i++)
-        PyTuple_SET_ITEM(self->made_fields, i, PyUnicode_InternFromString(MADE_FIELDS[i]));
+    self->made_fields = names_of(MADE_FIELDS, NUM_MADE_FIELDS);
     self->empty = PyUnicode_FromString("");
     self->zero = PyLong_FromLong(0);
     self->union_name = PyUnicode_InternFromString("union");

@@ -1,4 +1,4 @@
-/* Fields of frozen values, read where they lie.
+/* What the twins share, above all: fields of frozen values, read where they lie.
  *
  * A value's class says at which offset it keeps each field; a read through it costs as much as one
  * from a struct of C, where asking for an attribute by name would cost more than what is reckoned
@@ -43,6 +43,36 @@ static inline int as_double(PyObject *value, double *found) {
         return 0;
     }
     return 1;
+}
+
+/* A tuple of interned names, such as a call by keywords takes. */
+static inline PyObject *names_of(const char *const *names, Py_ssize_t size) {
+    PyObject *tuple = PyTuple_New(size);
+    for (Py_ssize_t i = 0; tuple != NULL && i < size; i++) {
+        PyObject *name = PyUnicode_InternFromString(names[i]);
+        if (name == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, name);
+    }
+    return tuple;
+}
+
+/* What a module's state holds, told one by one to what clears it, or visits it for the collector. */
+static inline int cleared(PyObject **object, void *arg) {
+    (void)arg;
+    Py_CLEAR(*object);
+    return 0;
+}
+
+typedef struct {
+    visitproc visit;
+    void *arg;
+} Visitor;
+
+static inline int visited(PyObject **object, void *arg) {
+    Visitor *visitor = arg;
+    return *object == NULL ? 0 : visitor->visit(*object, visitor->arg);
 }
 
 #endif

@@ -298,22 +298,6 @@ static int each_object(State *self, int (*f)(PyObject **, void *), void *arg) {
     return told;
 }
 
-static int cleared(PyObject **object, void *arg) {
-    (void)arg;
-    Py_CLEAR(*object);
-    return 0;
-}
-
-typedef struct {
-    visitproc visit;
-    void *arg;
-} Visitor;
-
-static int visited(PyObject **object, void *arg) {
-    Visitor *visitor = arg;
-    return *object == NULL ? 0 : visitor->visit(*object, visitor->arg);
-}
-
 static int traverse(PyObject *module, visitproc visit, void *arg) {
     return each_object(PyModule_GetState(module), visited, &(Visitor){visit, arg});
 }
@@ -444,9 +428,7 @@ static PyObject *configure_classes(PyObject *module, PyObject *args) {
     FIELDS(LOOKED_UP)
     self->steps = steps;
     if (!take_sizes(self, sizes) || !take_model(self, model, materials)) return NULL;
-    self->made_fields = PyTuple_New(NUM_MADE_FIELDS);
-    for (int i = 0; self->made_fields != NULL && i < NUM_MADE_FIELDS; i++)
-        PyTuple_SET_ITEM(self->made_fields, i, PyUnicode_InternFromString(MADE_FIELDS[i]));
+    self->made_fields = names_of(MADE_FIELDS, NUM_MADE_FIELDS);
     if (PyErr_Occurred()) return NULL;
     self->model = Py_NewRef(model);
     self->mixture = Py_NewRef(mixture);

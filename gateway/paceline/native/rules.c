@@ -369,18 +369,6 @@ static PyObject *outcome_of(PyObject *module, PyObject *const *args, Py_ssize_t 
 
 /* ---- the module ------------------------------------------------------------------------------ */
 
-static PyObject *names_of(const char *const *names, Py_ssize_t size) {
-    PyObject *tuple = PyTuple_New(size);
-    for (Py_ssize_t i = 0; tuple != NULL && i < size; i++) {
-        PyObject *name = PyUnicode_InternFromString(names[i]);
-        if (name == NULL)
-            Py_CLEAR(tuple);
-        else
-            PyTuple_SET_ITEM(tuple, i, name);
-    }
-    return tuple;
-}
-
 /* Every object that the state holds; `f` is told of each. */
 static int each_object(State *self, int (*f)(PyObject **, void *), void *arg) {
     PyObject **objects[] = {
@@ -393,22 +381,6 @@ static int each_object(State *self, int (*f)(PyObject **, void *), void *arg) {
     for (int i = 0; told == 0 && i < NUM_CLASSES; i++) told = f(&self->classes[i], arg);
     for (int i = 0; told == 0 && i < NUM_NAMES; i++) told = f(&self->names[i], arg);
     return told;
-}
-
-static int cleared(PyObject **object, void *arg) {
-    (void)arg;
-    Py_CLEAR(*object);
-    return 0;
-}
-
-typedef struct {
-    visitproc visit;
-    void *arg;
-} Visitor;
-
-static int visited(PyObject **object, void *arg) {
-    Visitor *visitor = arg;
-    return *object == NULL ? 0 : visitor->visit(*object, visitor->arg);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg) {
