@@ -379,9 +379,8 @@ class Beliefs:
         self._draftings.clear()
 
     def _corrected(self, outcome: Outcome) -> Shares:
-        return self._put_right(
-            outcome.believed, outcome.workload, outcome.template, outcome.conversation
-        )
+        shares = self._put_right(outcome.believed, outcome.workload, outcome.template)
+        return self._conversations.corrected(outcome.conversation, shares)
 
     def _believed(self, copy_ratio: CopyRatio, workload: Workload, template: int) -> Shares:
         """The classifier's belief, put right by its workload and template; kept until either of
@@ -391,17 +390,13 @@ class Beliefs:
         if known is None:
             if len(self._beliefs) >= MAX_KEPT:
                 self._beliefs.clear()
-            known = self._put_right(band_shares(copy_ratio), workload, template, 0)
+            known = self._put_right(band_shares(copy_ratio), workload, template)
             self._beliefs[key] = known
         return known
 
-    def _put_right(
-        self, shares: Shares, workload: Workload, template: int, conversation: int
-    ) -> Shares:
-        """The classifier's belief, by how its like have turned out."""
-        shares = self._shifts[workload].corrected(shares)
-        shares = self._templates.corrected(template, shares) if template else shares
-        return self._conversations.corrected(conversation, shares) if conversation else shares
+    def _put_right(self, shares: Shares, workload: Workload, template: int) -> Shares:
+        """The classifier's belief, by how the like of its workload and template have turned out."""
+        return self._templates.corrected(template, self._shifts[workload].corrected(shares))
 
     def _scale(self) -> float | None:
         """How slow this model's passes are beside the prior's device: of the pools measured, whose
