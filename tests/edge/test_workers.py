@@ -100,7 +100,8 @@ class KeptSnapshots(RuleBasedStateMachine):
 
     @rule(url=st.sampled_from(URLS), running=st.none() | st.floats(0.0, 50.0))
     def it_tells_its_load(self, url: str, running: float | None) -> None:
-        self.fleet.workers[url].report(WorkerLoad(running=running, waiting=1.0))
+        worker = self.fleet.workers[url]
+        worker.report(WorkerLoad(running=running, waiting=1.0), asked_with=worker.in_flight)
 
     @rule(at=st.integers(0, 1))
     def a_decision_asks(self, at: int) -> None:

@@ -36,6 +36,8 @@ FREE = (
     "What should I see in Lisbon in two days?",
 )
 
+TRIES = 3
+
 
 @contextlib.asynccontextmanager
 async def adaptive(workers: Any, **more: Any) -> AsyncIterator[Served]:
@@ -65,21 +67,26 @@ async def explained(g: Served, body: dict[str, Any]) -> dict[str, Any]:
 
 async def asked(g: Served, content: str, session: str, **more: Any) -> dict[str, Any]:
     """Sends a request, and gives back what its header explains, after checking that what
-    `/admin/explain` had said of it came true."""
+    `/admin/explain` had said of it came true: once more, if what is known changed between."""
     body = {
         "model": "m", "messages": [{"role": "user", "content": content}], "temperature": 0,
         "max_tokens": 64, "stream": True, **more,
     }  # fmt: skip
-    told = await explained(g, body)
     headers = {"x-paceline-explain": "1", "x-paceline-session": session}
-    post = g.http.stream("POST", "/v1/chat/completions", json=body, headers=headers, timeout=120)
-    async with post as answer:
-        await answer.aread()
-    said: dict[str, Any] = json.loads(answer.headers["x-paceline-explain"])
-    assert (said["pool"], said["k"]) == (told["pool"], told["k"])
-    assert answer.headers["x-paceline-pool"] == told["pool"]
-    g.running.gateway.learner.take_in()
-    return said
+    for _ in range(TRIES):
+        told = await explained(g, body)
+        post = g.http.stream(
+            "POST", "/v1/chat/completions", json=body, headers=headers, timeout=120
+        )
+        async with post as answer:
+            await answer.aread()
+        g.running.gateway.learner.take_in()
+        said: dict[str, Any] = json.loads(answer.headers["x-paceline-explain"])
+        assert answer.headers["x-paceline-pool"] == said["pool"]
+        if said["cost_s"] == told["cost_s"]:
+            assert (said["pool"], said["k"]) == (told["pool"], told["k"])
+            return said
+    pytest.fail(f"it came out otherwise {TRIES} times, last {said} for {told}")
 
 
 async def test_mixed_requests_go_as_explained_and_what_they_accept_moves_the_belief(workers):

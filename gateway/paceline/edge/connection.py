@@ -47,6 +47,19 @@ class Sink(Protocol):
         """The body's end, or why there is none. The last call."""
 
 
+class _Rest:
+    """What nobody wants of a body: it is read to its end for the connection's sake."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def received(self, data: bytes, chunk: bytes | None = None) -> None:
+        pass
+
+    def ended(self, error: WorkerError | None) -> None:
+        self._then()
+
+
 class Stage(IntEnum):
     """How far an answer has come."""
 
@@ -163,6 +176,17 @@ class Connection(asyncio.Protocol):
             else:
                 self._transport.pause_reading()
 
+    def linger(self, seconds: float, then: Callable[[Connection], None]) -> None:
+        """Drops what is still to come of the body; `then` is called at its end, or after `seconds`,
+        when the connection is closed."""
+
+        def over() -> None:
+            self._patience.off()
+            then(self)
+
+        self._patience.within(seconds)
+        self.pipe(_Rest(over))
+
     def reusable(self) -> bool:
         answer = self._answer
         return (
@@ -197,7 +221,9 @@ class Connection(asyncio.Protocol):
             self._waiter = None
 
     def _time_is_up(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
+        if self._waiter is None:
+            self.abort()
+        elif not self._waiter.done():
             self._waiter.set_exception(TimeoutError())
 
     def _changed(self) -> None:

@@ -85,9 +85,10 @@ async def probe(worker: Worker, *, of_load: bool = True) -> None:
     worker.probe_succeeded()
     if not of_load:
         return
+    asked_with = worker.in_flight
     try:
         text = await get(worker.upstream, "/metrics")
-        worker.report(worker_load(text.decode("utf-8", "replace")))
+        worker.report(worker_load(text.decode("utf-8", "replace")), asked_with=asked_with)
         if worker.card is None:
             worker.serves(_cards(await get(worker.upstream, "/v1/models")))
     except Refused as error:

@@ -35,9 +35,8 @@ from paceline_client.sse import SseError, SseSplitter, event_data
 
 HELD_BYTES = 2**20
 """Comments before the first event beyond which the status is not held any longer."""
-END_GRACE_S = 0.1
-"""After `[DONE]` the connection may end its body; then it can be used again. A chunk that is held
-back for the one behind it waits as long."""
+HOLD_S = 0.1
+"""How long a chunk that is held back for the one behind it waits for that."""
 LOOKS = 8
 """A stream's silence is noticed when this many looks in a row found nothing, so an eighth late at
 most; a deadline that every event puts off would cost a tenth of the event."""
@@ -212,9 +211,7 @@ class Stream:
 
     def _paused(self) -> None:
         """Nothing came for a while: for what we wait for now, that was long enough."""
-        if self._done:
-            self._ends(None)
-        elif self._holding:
+        if self._holding:
             self._client.write(self._released())
         elif self._answer.record.first_event_s is None:
             self._client.write(KEEP_ALIVE)
@@ -240,13 +237,13 @@ class Stream:
         if self._done:
             self._answer.record.ended_s = self._answer.now_s()
             self._client.finish(data)
-            self._silence.off()
-            self._pause.within(END_GRACE_S)  # so that the connection can be used again
+            self._answer.exchange.lets_end()
+            self._ends(None)
             return
         if data:
             self._client.write(data)
         if self._holding:
-            self._pause.within(END_GRACE_S)
+            self._pause.within(HOLD_S)
 
     def _passed(self, block: bytes) -> bytes:
         """What the client gets for one block, now; a finishing one may be held back."""

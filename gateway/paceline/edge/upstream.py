@@ -18,13 +18,17 @@ from collections import deque
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from paceline.edge.connection import COMPLETE, Answer, Connection, Sink, StaleConnection
+from paceline.edge.connection import BODY, COMPLETE, Answer, Connection, Sink, StaleConnection
 from paceline.errors import WorkerUnavailable
 
 MAX_IDLE = 256
 """Idle connections kept per worker: as many as one runs sequences, by vLLM's usual settings."""
 ONE_PIECE_BYTES = 16 * 1024
 """Up to this size a body is copied behind its head: writing two pieces costs more than that."""
+
+LINGER_S = 0.1
+"""How long a connection may take to end a body of which nothing more is wanted. Then it can be used
+again, else it is cut."""
 
 
 class Upstream:
@@ -145,12 +149,15 @@ class Exchange:
     Header names are in lower case, in the order in which they came.
     """
 
-    __slots__ = ("_answer", "_connection", "_upstream", "headers", "named", "status")
+    __slots__ = (
+        "_answer", "_connection", "_lets_end", "_upstream", "headers", "named", "status",
+    )  # fmt: skip
 
     def __init__(self, upstream: Upstream, connection: Connection, answer: Answer) -> None:
         self._upstream = upstream
         self._connection: Connection | None = connection
         self._answer = answer
+        self._lets_end = False
         self.status = answer.status
         self.headers = answer.headers
         self.named = dict(answer.headers)  # the last of each name
@@ -178,12 +185,20 @@ class Exchange:
         """Whether more of the body may come."""
         self._open.read_on(on)
 
+    def lets_end(self) -> None:
+        """All that was wanted of the body is here: after `close` it may still come to its end."""
+        self._lets_end = True
+
     def close(self) -> None:
-        """Frees the connection: for reuse if the answer was read to its end, else it is cut, which
-        tells the worker to stop generating."""
+        """Frees the connection: for reuse if the answer was read to its end or comes to it soon,
+        else it is cut, which tells the worker to stop generating."""
         connection, self._connection = self._connection, None
-        if connection is not None:
-            self._answer.sink = None
+        if connection is None:
+            return
+        self._answer.sink = None
+        if self._lets_end and self._answer.stage is BODY:
+            connection.linger(LINGER_S, self._upstream._release)
+        else:
             self._upstream._release(connection)
 
     @property

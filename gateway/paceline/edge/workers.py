@@ -155,11 +155,13 @@ class Worker:
             self._complained = True
             log.warning("worker %s: %s", self.url, why)
 
-    def report(self, load: WorkerLoad) -> None:
+    def report(self, load: WorkerLoad, *, asked_with: int) -> None:
+        """What it says of its load, asked when `asked_with` of our requests were in flight: one of
+        them that has ended since may be among those that it counted, and is nobody else's."""
         self._load, self._load_until_s = load, self._now_s() + LOAD_FRESH_S
         if load.running is not None:  # unknown is not zero: what was seen last stands
             there = load.running + (load.waiting or 0.0)
-            self._elsewhere = max(0.0, there - self.in_flight)
+            self._elsewhere = max(0.0, there - max(asked_with, self.in_flight))
         self._changed()
 
     # -- what is known ---------------------------------------------------------------------------

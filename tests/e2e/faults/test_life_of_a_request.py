@@ -18,6 +18,7 @@ from harness import eventually, gateway, pool
 from paceline.edge import connection, scrape, upstream
 from paceline.settings import Timeouts
 from paceline.testing.scripted import (
+    END,
     End,
     Script,
     ScriptedWorker,
@@ -152,6 +153,25 @@ async def test_what_a_worker_says_unasked_is_nobodys_answer():
                 assert (await g.chat()).content == ANSWER
                 await asyncio.sleep(0.1)
     assert len({seen.connection for seen in worker.seen}) == len(worker.seen)
+
+
+async def test_a_request_is_over_with_its_stream_and_its_connection_a_little_later():
+    """What it counted as load is gone when its client has the end mark; the worker has its tenth of
+    a second to end the body, and the connection serves again."""
+    body = [delta("x", finish="stop"), b"data: [DONE]\n\n"]
+    begins = [stream_head(), *map(chunk, body)]
+    ends_soon, goes_on = [*begins, 0.04, END], [*begins, *[chunk(b": more\n\n"), 0.03] * 100]
+    worker = ScriptedWorker(ends_soon, stream(*body), goes_on, stream(*body), stream(*body))
+    async with worker.running(), gateway(pool("p", worker.url)) as g:
+        for pause_s in (0.0, 0.1, 0.2, 0.0, 0.0):
+            async with g.streaming() as answer:
+                assert await answer.aread() == b"".join(body)
+            assert g.in_flight == 0
+            await asyncio.sleep(pause_s)
+        one, another, again, after, last = (seen.connection for seen in worker.seen)
+    assert one != another  # it had not ended yet
+    assert again in (one, another)  # both have
+    assert after == last == ({one, another} - {again}).pop()
 
 
 async def test_idle_connections_are_closed_before_their_worker_does(monkeypatch):
