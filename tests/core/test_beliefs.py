@@ -9,8 +9,10 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from paceline.core.beliefs import Beliefs, Outcome
+from paceline.core.choose import Adaptive, choose
 from paceline.core.priors import NUM_BANDS, band_shares, prior_step_time, prior_survivals
 from paceline.core.types import (
     Caller,
@@ -182,6 +184,33 @@ def test_a_worker_that_slows_down_is_told_from_its_pool():
     steps = beliefs.step_times("eagle3")
     fast, slow = (steps[f"http://{i}"].seconds(10, 40, 600) for i in (0, 3))
     assert slow / fast == pytest.approx(2.0, rel=0.25)
+    for now_s in range(2000, 30_000, 1000):  # it is asked no more, and may be well again
+        beliefs.observe(replace(outcome, worker="http://1"), float(now_s))
+    steps = beliefs.step_times("eagle3")
+    assert steps["http://3"].seconds(10, 40, 600) < 1.02 * steps["http://2"].seconds(10, 40, 600)
+
+
+@pytest.mark.parametrize("noise", [1.0, 1.2, 1.5, 2.0, 8.0])
+def test_one_bad_moment_of_a_pool_does_not_keep_all_others_away(noise):
+    """Edits that do not copy, without exploration: they leave the lookup for the plain pool, and
+    stay there though the first of them found it slower than it is."""
+    names = ("ngram", "plain")
+    beliefs = Beliefs(pools={name: POOLS[name] for name in names})
+    pass_s, first, where = {"ngram": 0.032, "plain": 0.027}, {"plain": noise}, []
+    for now_s in range(0, 90, 2):
+        outlook = beliefs.outlook(features(max_tokens=64), edit(), Caller())
+        choice, _ = choose(tuple(map(pool, names)), outlook, Adaptive(beliefs), "plain")
+        name = choice.chosen.pool
+        where.append(name)
+        counts = (63, 0, 0, 0, 0, 0) if name == "ngram" else None
+        outcome = Outcome(
+            pool=name, worker=f"http://{name}", workload=Workload.EDIT,
+            believed=band_shares(COPIES), k=0 if counts is None else 5, prompt_tokens=250,
+            output_tokens=64, accepted=counts, decode_s=63 * pass_s[name] * first.pop(name, 1.0),
+        )  # fmt: skip
+        beliefs.observe(outcome, float(now_s))
+    assert where == ["ngram"] * where.index("plain") + ["plain"] * where.count("plain")
+    assert where.count("plain") > 10
 
 
 def test_output_is_expected_as_seen_and_never_beyond_what_was_asked_for():

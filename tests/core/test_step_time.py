@@ -28,7 +28,7 @@ def fed(num: int, *, noise: float = 0.1, seed: int = 1, most: int = 40) -> StepT
 def test_before_anything_was_seen_the_shape_is_believed_at_any_scale():
     fit = StepTimeFit(SHAPE)
     assert fit.step_time() == SHAPE
-    assert fit.step_time(3.0).fixed_s == pytest.approx(3 * SHAPE.fixed_s)
+    assert fit.step_time(elsewhere=3.0).fixed_s == pytest.approx(3 * SHAPE.fixed_s)
     assert fit.residual is None
 
 
@@ -38,7 +38,26 @@ def test_one_observation_tells_the_scale():
     assert fit.step_time().seconds(1.0, 4.0, 500.0) == pytest.approx(
         20 * SHAPE.seconds(1.0, 4.0, 500.0), rel=0.01
     )
-    assert fit.scale == pytest.approx(20)
+    assert StepTimeFit.scale([fit]) == pytest.approx(20)
+
+
+def test_what_was_seen_little_or_long_ago_is_believed_as_far_as_it_fits_what_was_seen_elsewhere():
+    little, much = StepTimeFit(SHAPE, 100.0), StepTimeFit(SHAPE, 100.0)
+    for fit, times in (little, 1), (much, 200):
+        for _ in range(times):
+            fit.observe(1.0, 4.0, 500.0, 2 * SHAPE.seconds(1.0, 4.0, 500.0), now_s=1000.0)
+
+    def slower(fit: StepTimeFit, now_s: float) -> float:
+        found = fit.step_time(now_s, elsewhere=1.0)
+        return found.seconds(1.0, 4.0, 500.0) / SHAPE.seconds(1.0, 4.0, 500.0)
+
+    assert slower(little, 1000.0) == pytest.approx(2 ** (1 / 5), rel=0.01)
+    assert slower(much, 1000.0) == pytest.approx(2.0, rel=0.05)
+    assert slower(much, 1e6) == pytest.approx(1.0, rel=0.01)
+    assert much.step_time(1e6).fixed_s == pytest.approx(2 * SHAPE.fixed_s, rel=0.02)
+    much.observe(1.0, 4.0, 500.0, SHAPE.seconds(1.0, 4.0, 500.0), now_s=1e6)  # the only one left
+    assert much.num_observed == pytest.approx(1.0)
+    assert much.step_time(1e6).fixed_s == pytest.approx(SHAPE.fixed_s, rel=0.02)
 
 
 def test_it_finds_terms_that_the_shape_has_wrong():
@@ -103,6 +122,11 @@ def test_it_comes_back_from_plain_values():
     assert again.step_time() == fit.step_time()
     with pytest.raises(ValueError, match="three terms"):
         again.restore(**{**fit.state(), "sums": [1.0]})
+    with pytest.raises(ValueError, match="some time"):
+        again.restore(**{**fit.state(), "updated_s": float("nan")})
+    kept_earlier = {name: value for name, value in fit.state().items() if name != "updated_s"}
+    again.restore(**kept_earlier)
+    assert again.step_time() == fit.step_time()
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 5])

@@ -140,9 +140,12 @@ class Beliefs:
     _beliefs: dict[tuple[CopyRatio, Workload, int], Shares] = field(default_factory=dict)
     _draftings: dict[tuple[Workload, Shares], Mapping[str, Drafting]] = field(default_factory=dict)
     _step_times: dict[str, _StepTimes] = field(default_factory=dict)  # all until they change
+    _timed_s: float = 0.0  # when passes were timed last, in any pool
 
     def __post_init__(self) -> None:
-        self._of_pool = {name: PoolBelief(how) for name, how in self.pools.items()}
+        self._of_pool = {
+            name: PoolBelief(how, self.half_life_s) for name, how in self.pools.items()
+        }
         self._shifts = {workload: BandShift(WORKLOAD_REQUESTS) for workload in Workload}
         self._output = {workload: Mean(PRIOR_OUTPUT_TOKENS[workload]) for workload in Workload}
         self._typical = {
@@ -191,7 +194,8 @@ class Beliefs:
         """By worker; worked out when asked for, and kept until passes were timed again."""
         known = self._step_times.get(pool)
         if known is None:
-            known = self._step_times[pool] = _StepTimes(self._of_pool[pool], self._scale())
+            of = self._of_pool[pool]
+            known = self._step_times[pool] = _StepTimes(of, self._timed_s, self._elsewhere(of))
         return known
 
     # -- asked by operators ----------------------------------------------------------------------
@@ -206,7 +210,7 @@ class Beliefs:
         plain = next((of for of in self._of_pool.values() if of.limit == 0), None)
         fit = StepTimeFit(prior_step_time(None, 0)) if plain is None else plain.fit
         return knee_running_sequences(
-            fit.step_time(self._scale()),
+            fit.step_time(self._timed_s, self._elsewhere(plain)),
             self.pool_step_time(pool),
             self._typically(pool, workload).mean_inverses,
             fill=self.fill_of(pool),
@@ -215,7 +219,8 @@ class Beliefs:
 
     def pool_step_time(self, pool: str) -> StepTime:
         """Of a worker that is neither slower nor faster than its pool."""
-        return self._of_pool[pool].fit.step_time(self._scale())
+        of = self._of_pool[pool]
+        return of.fit.step_time(self._timed_s, self._elsewhere(of))
 
     def fit_of(self, pool: str) -> StepTimeFit:
         return self._of_pool[pool].fit
@@ -223,7 +228,7 @@ class Beliefs:
     def slowness(self, pool: str, worker: str) -> float:
         """How much longer a worker's passes take than its pool's do."""
         slow = self._of_pool[pool].slowness.get(worker)
-        return 1.0 if slow is None else slow.factor
+        return 1.0 if slow is None else slow.factor(self._timed_s)
 
     def _typically(self, pool: str, workload: Workload) -> Drafting:
         return self._of_pool[pool].drafting(workload, self._typical[workload])
@@ -253,7 +258,7 @@ class Beliefs:
             if outcome.drafted_tokens is not None and outcome.k > 0:
                 pool.fill.observe(min(1.0, outcome.drafted_tokens / (outcome.k * passes)))
             self._changed(pool, outcome.workload)
-        self._observe_time(outcome, pool, passes)
+        self._observe_time(outcome, pool, passes, now_s)
 
     def observe_replay(
         self,
@@ -322,13 +327,19 @@ class Beliefs:
         shift.observe(outcome.believed, found)
         self._beliefs.clear()
 
-    def _observe_time(self, outcome: Outcome, pool: PoolBelief, passes: float) -> None:
+    def _observe_time(
+        self, outcome: Outcome, pool: PoolBelief, passes: float, now_s: float
+    ) -> None:
         if outcome.decode_s is None or outcome.decode_s <= 0 or passes < 4:
             return
         seconds = outcome.decode_s / passes
         context = (outcome.prompt_tokens or 0) + 0.5 * (outcome.output_tokens or 0)
         self._step_times.clear()
-        pool.observe_time(outcome.worker, outcome.running, outcome.scheduled, context, seconds)
+        self._timed_s = now_s
+        pool.observe_time(
+            outcome.worker, outcome.running, outcome.scheduled, context, seconds, now_s,
+            self._elsewhere(pool),
+        )  # fmt: skip
 
     @property
     def _context(self) -> float:
@@ -398,23 +409,22 @@ class Beliefs:
         """The classifier's belief, by how the like of its workload and template have turned out."""
         return self._templates.corrected(template, self._shifts[workload].corrected(shares))
 
-    def _scale(self) -> float | None:
-        """How slow this model's passes are beside the prior's device: of the pools measured, whose
-        devices the others are believed to share."""
-        scales = [of.fit.scale for of in self._of_pool.values()]
-        known = sorted(filter(None, scales))
-        return known[len(known) // 2] if known else None
+    def _elsewhere(self, pool: PoolBelief | None) -> float | None:
+        """How slow this model's passes are beside the prior's device, in all other pools: `pool` is
+        believed to have the same device until its own passes say otherwise."""
+        return StepTimeFit.scale(of.fit for of in self._of_pool.values() if of is not pool)
 
 
 class _StepTimes(dict[str, StepTime]):
     """Of one pool, by worker."""
 
-    def __init__(self, pool: PoolBelief, scale: float | None) -> None:
+    def __init__(self, pool: PoolBelief, now_s: float, elsewhere: float | None) -> None:
         self._pool = pool
-        self._scale = scale
+        self._now_s = now_s
+        self._elsewhere = elsewhere
 
     def __missing__(self, worker: str) -> StepTime:
-        found = self[worker] = self._pool.step_time(worker, self._scale)
+        found = self[worker] = self._pool.step_time(worker, self._now_s, self._elsewhere)
         return found
 
 

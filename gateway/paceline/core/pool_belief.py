@@ -77,24 +77,29 @@ class Mean:
 class Slowness:
     """How much longer a worker's passes take than its pool's fit says, as a factor."""
 
+    half_life_s: float
     log_factor: float = 0.0
     count: float = 0.0
+    updated_s: float = 0.0
 
-    def observe(self, ratio: float) -> None:
+    def observe(self, ratio: float, now_s: float) -> None:
         self.count += 1.0
         weight = max(SLOWNESS_WEIGHT, 1.0 / (self.count + 2.0))  # two as expected, to begin with
         bounded = min(max(log(ratio), -log(MOST_SLOWNESS)), log(MOST_SLOWNESS))
-        self.log_factor += weight * (bounded - self.log_factor)
+        before = log(self.factor(now_s))
+        self.log_factor, self.updated_s = before + weight * (bounded - before), now_s
 
-    @property
-    def factor(self) -> float:
-        return exp(self.log_factor)
+    def factor(self, now_s: float) -> float:
+        """1 when it has not been seen for long: one that nothing is sent to may be well again."""
+        age_s = max(0.0, now_s - self.updated_s)
+        return exp(self.log_factor * 0.5 ** (age_s / self.half_life_s))
 
 
 class PoolBelief:
     """Of one pool: survivals by workload and band, seconds of a pass, slots really drafted."""
 
-    def __init__(self, speculation: Speculation | None) -> None:
+    def __init__(self, speculation: Speculation | None, half_life_s: float) -> None:
+        self.half_life_s = half_life_s
         self.method = speculation.method if speculation is not None else None
         self.limit = draft_limit(speculation)
         self.looks_up = self.method in LOOKUPS
@@ -104,7 +109,7 @@ class PoolBelief:
             for workload in Workload
             for band in range(NUM_BANDS)
         }
-        self.fit = StepTimeFit(prior_step_time(self.method, self.limit))
+        self.fit = StepTimeFit(prior_step_time(self.method, self.limit), half_life_s)
         self.fill = Mean(1.0)  # of the k slots, what part is drafted and so verified
         self.slowness: dict[str, Slowness] = {}
         self._inverse_taus: dict[Workload, tuple[tuple[float, ...], ...]] = {}
@@ -139,20 +144,22 @@ class PoolBelief:
         self._inverse_taus.pop(workload, None)
         self._drafting.clear()
 
-    def step_time(self, worker: str, scale: float | None) -> StepTime:
-        """Of one worker. `scale` is believed of a pool that was never measured."""
-        step_time = self.fit.step_time(scale)
+    def step_time(self, worker: str, now_s: float, elsewhere: float | None) -> StepTime:
+        """Of one worker. `elsewhere` is the scale of the model's other pools, if known."""
+        step_time = self.fit.step_time(now_s, elsewhere)
         slow = self.slowness.get(worker)
-        return step_time if slow is None else step_time.times(slow.factor)
+        return step_time if slow is None else step_time.times(slow.factor(now_s))
 
     def observe_time(
-        self, worker: str, running: float, scheduled: float, context: float, seconds: float
-    ) -> None:
+        self, worker: str, running: float, scheduled: float, context: float, seconds: float,
+        now_s: float, elsewhere: float | None,
+    ) -> None:  # fmt: skip
         """A worker's passes took `seconds` on average, at this load."""
         if self.fit.num_observed > 0:
-            expected_s = self.fit.step_time().seconds(running, scheduled, context)
-            self.slowness.setdefault(worker, Slowness()).observe(seconds / expected_s)
-        self.fit.observe(running, scheduled, context, seconds)
+            expected = self.fit.step_time(now_s, elsewhere)
+            slow = self.slowness.setdefault(worker, Slowness(self.half_life_s))
+            slow.observe(seconds / expected.seconds(running, scheduled, context), now_s)
+        self.fit.observe(running, scheduled, context, seconds, now_s, elsewhere)
 
     def state(self) -> dict[str, Any]:
         """As plain JSON values. A worker's slowness is not kept: it may be another by tomorrow."""

@@ -13,13 +13,17 @@ passes are more than `MOST_FASTER` times as fast as was believed: errors are rel
 that came all at once, as through a proxy that buffers, would outweigh thousands. Old ones fade. It
 says how far off it is (`residual`) and which loads it has seen (`known_to`), since a straight line
 is easily continued to where nobody has been.
+
+Few equations, or old ones, are not believed alone: how fast the model runs elsewhere stands for
+`ELSEWHERE` of them. Else one request in a bad moment would keep all others away, and nothing would
+ever put it right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import inf, isfinite, nan
 
 from paceline.core.cost import PassCosts
 
@@ -30,6 +34,9 @@ PRIOR_STRENGTH = 0.25
 HUBER = 1.5
 """Source: Huber, "Robust Estimation of a Location Parameter", 1964; 1.345 is usual for his 95 %."""
 MOST_FASTER = 4.0
+ELSEWHERE = 4.0
+"""Equations that the scale of the model's other pools is worth to a pool's own: as much as the
+prior of any running mean here."""
 MIN_RESIDUAL = 0.02
 """No fit is believed to be better than this: a worker's clock of passes is not ours."""
 BEYOND = 1.5
@@ -79,10 +86,13 @@ class StepTime:
 
 
 class StepTimeFit:
-    """The fit of one pool. `shape` is believed in before there is evidence, up to its scale."""
+    """The fit of one pool. `shape` is believed in before there is evidence, up to its scale; half
+    of the evidence is gone after `half_life_s`."""
 
-    def __init__(self, shape: StepTime) -> None:
+    def __init__(self, shape: StepTime, half_life_s: float = inf) -> None:
         self._shape = shape
+        self._half_life_s = half_life_s
+        self._updated_s = 0.0
         self._products = [[0.0] * 3 for _ in range(3)]  # of terms over observed, summed by weight
         self._sums = [0.0] * 3
         self._weight = 0.0
@@ -102,26 +112,24 @@ class StepTimeFit:
             return None
         return float((self._square_error / self._weight) ** 0.5)
 
-    @property
-    def scale(self) -> float | None:
-        """How much slower passes are than the shape says, all terms together; None if unknown."""
-        over = sum(map(sum, self._products))
-        return sum(self._sums) / over if over > 0 else None
-
-    def observe(self, running: float, scheduled: float, context: float, seconds: float) -> None:
-        """A request saw passes of `seconds` on average, at this load. Raises ValueError unless
-        all are positive and finite."""
+    def observe(
+        self, running: float, scheduled: float, context: float, seconds: float, now_s: float = 0.0,
+        elsewhere: float | None = None,
+    ) -> None:  # fmt: skip
+        """A request saw passes of `seconds` on average, at this load. `elsewhere` as in
+        `step_time`. Raises ValueError unless all are positive and finite."""
         positive = min(running, scheduled, seconds) > 0 and context >= 0
         if not positive or not isfinite(running + scheduled + context + seconds):
             raise ValueError(f"not a pass: {running=} {scheduled=} {context=} {seconds=}")
-        expected_s = self.step_time().seconds(running, scheduled, context)
+        expected_s = self.step_time(now_s, elsewhere).seconds(running, scheduled, context)
         seconds = max(seconds, expected_s / MOST_FASTER)
         terms = self._split(running, scheduled, context)
         row = [term / seconds for term in terms]
         error = expected_s / seconds - 1.0
         spread = max(MIN_RESIDUAL, self.residual or 0.0)
         weight = 1.0 if self._weight < 8 else min(1.0, HUBER * spread / max(abs(error), 1e-9))
-        keep = 1.0 - 1.0 / MEMORY
+        keep = (1.0 - 1.0 / MEMORY) * self._kept(now_s)
+        self._updated_s = now_s
         self._products = [
             [keep * self._products[i][j] + weight * row[i] * row[j] for j in range(3)]
             for i in range(3)
@@ -133,13 +141,36 @@ class StepTimeFit:
         self._greatest = max(scheduled, keep * self._greatest)
         self._terms = None
 
-    def step_time(self, scale: float | None = None) -> StepTime:
-        """The terms now. `scale` is believed of the shape where nothing was observed yet."""
-        if self._weight == 0:
-            return self._shape.times(scale or 1.0)
+    def step_time(self, now_s: float = 0.0, elsewhere: float | None = None) -> StepTime:
+        """The terms now. `elsewhere` is by how much the model's other pools are slower than their
+        shapes say (`scale`), None if that is unknown."""
+        scale = self._scale
+        if scale is None:
+            return self._shape.times(elsewhere or 1.0)
         if self._terms is None:
-            self._terms = self._solve()
-        return self._terms
+            self._terms = self._solve(scale)
+        if elsewhere is None:
+            return self._terms
+        alone = self._weight * self._kept(now_s) / ELSEWHERE
+        return self._terms.times((elsewhere / scale) ** (1.0 / (1.0 + alone)))
+
+    @staticmethod
+    def scale(fits: Iterable[StepTimeFit]) -> float | None:
+        """How much slower passes are than their shapes say, all terms and all fits together; None
+        if unknown. By least squares, as the terms."""
+        over = total = 0.0
+        for fit in fits:
+            over += sum(map(sum, fit._products))
+            total += sum(fit._sums)
+        return total / over if over > 0 else None
+
+    @property
+    def _scale(self) -> float | None:
+        return self.scale([self])
+
+    def _kept(self, now_s: float) -> float:
+        """What part of the evidence is left."""
+        return float(0.5 ** (max(0.0, now_s - self._updated_s) / self._half_life_s))
 
     def state(self) -> dict[str, object]:
         """As plain JSON values."""
@@ -149,11 +180,12 @@ class StepTimeFit:
             "weight": self._weight,
             "square_error": self._square_error,
             "greatest": self._greatest,
+            "updated_s": self._updated_s,
         }
 
     def restore(
         self, *, products: Sequence[Sequence[float]], sums: Sequence[float], weight: float,
-        square_error: float, greatest: float,
+        square_error: float, greatest: float, updated_s: float = 0.0,
     ) -> None:  # fmt: skip
         """Raises ValueError for what no observations add up to."""
         bounded = 0.0 <= weight <= MEMORY + 1 and square_error >= 0.0 and greatest >= 0.0
@@ -161,14 +193,17 @@ class StepTimeFit:
             raise ValueError("a fit has three terms")
         if not bounded or min(map(min, products)) < 0 or min(sums) < 0:
             raise ValueError("a fit's sums are not negative")
+        if not isfinite(updated_s):
+            raise ValueError("a fit was updated at some time")
         if weight == 0.0 < max(max(map(max, products)), max(sums)):
             raise ValueError("a fit has no sums without observations")
         self._products = [list(map(float, row)) for row in products]
         self._sums = list(map(float, sums))
         self._weight, self._square_error = float(weight), float(square_error)
         self._greatest, self._terms = float(greatest), None
+        self._updated_s = float(updated_s)
         try:
-            found = self._solve()
+            found = self._solve(self._scale or 1.0)
         except (ZeroDivisionError, OverflowError):
             found = StepTime(fixed_s=nan, token_s=nan, kv_token_s=nan)
         if not isfinite(found.fixed_s + found.token_s + found.kv_token_s):
@@ -178,9 +213,8 @@ class StepTimeFit:
         shape = self._shape
         return shape.fixed_s, shape.token_s * scheduled, shape.kv_token_s * running * context
 
-    def _solve(self) -> StepTime:
+    def _solve(self, scale: float) -> StepTime:
         """Least squares for what each term of the shape is to be multiplied with."""
-        scale = self.scale or 1.0
         # Its strength is that of equations in which each term has a third of the pass.
         strength = PRIOR_STRENGTH / (9.0 * scale * scale)
         matrix = [
