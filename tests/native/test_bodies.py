@@ -108,6 +108,19 @@ def test_so_it_is_in_a_body_of_any_length(num_bytes: int) -> None:
         assert bodies.renamed(body, b'"n"') == only_model.renamed(body, b'"n"')
 
 
+@given(
+    st.lists(
+        st.sampled_from([b'"model"', b"\\u006", b'"mode', b"\\", b'"', b"6", b"x" * 13]),
+        max_size=12,
+    ),
+    st.integers(0, 20),
+)
+def test_a_mark_is_found_wherever_it_stands(pieces: list[bytes], before: int) -> None:
+    """Those that look like one, or overlap, or straddle what is looked at together."""
+    raw = b"{" + b" " * before + b'"model":"m"' + b"".join(pieces)
+    assert bodies.renamed(raw, b'"n"') == only_model.renamed(raw, b'"n"')
+
+
 @given(raw_bodies(), st.data())
 def test_what_breaks_off_reads_nothing_beyond_its_end(raw: bytes, data: st.DataObject) -> None:
     cut = raw[: data.draw(st.integers(0, len(raw)))]

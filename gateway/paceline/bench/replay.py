@@ -35,8 +35,8 @@ SUFFIX = Speculation(method="suffix", num_speculative_tokens=24)
 POOLS = {"ngram": NGRAM, "suffix": SUFFIX}
 CHAT_TOKENS = 500
 TEACHING_S = 20.0
-MAX_SHARE = 0.06
-"""Of a core, over `TEACHING_S`: the share allowed is 0.05, and an exchange begun is finished."""
+MAX_SHARE = 0.03
+"""Of a core, over `TEACHING_S`: the share allowed is 0.02, and an exchange begun is finished."""
 MAX_SECONDS = 60.0
 """For one text of the greatest size by one method."""
 

@@ -1,7 +1,7 @@
 """A body's model named otherwise, without a walk through the body, where that is safe.
 
-Every request's is, so this has a compiled twin for bodies that are not long, in `native/bodies.c`
-(`compiled.py` chooses); a change here is a change there.
+Every request's is, so this has a compiled twin in `native/bodies.c` (`compiled.py` chooses); a
+change here is a change there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Answers for the replay teacher to study, and what its findings teach.
 
-Of a busy gateway's requests few are kept (`core/sampling.py`): the teacher has 5 % of a core. What
+Of a busy gateway's requests few are kept (`core/sampling.py`): the teacher has 2 % of a core. What
 it finds is the answer's true copy ratio, whether it loops, and what each lookup pool would have
 made of it, whoever wrote it. The latter is in word tokens; a correction a pool, learned from
 answers that a worker counted too, makes tokens of them.

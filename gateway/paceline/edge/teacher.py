@@ -71,12 +71,13 @@ class Kept:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherLimits:
     """`sample` of the requests are kept, at most `max_kept` at a time; at most `max_queued` wait,
-    until `enough` are there or the first has waited `gather_s`. A child that has not answered after
-    `hang_s` hangs. The pause before a new one is the first of `pauses_s` and doubles up to the
-    second; after an exchange that went well it is the first again.
+    until `enough` are there or the first has waited `gather_s`. The child has `share` of a core,
+    enough for two usual answers a second; long ones teach no more for taking longer. One that has
+    not answered after `hang_s` hangs. The pause before a new one is the first of `pauses_s` and
+    doubles up to the second; after an exchange that went well it is the first again.
     """
 
-    share: float = 0.05
+    share: float = 0.02
     sample: float = 1.0
     max_kept: int = 64
     max_queued: int = 2 * TOGETHER
