@@ -201,6 +201,19 @@ def test_nonsense_is_refused_as_the_law_refuses_it(
             best(offer)
 
 
+class Unsure(Told):
+    """Expectations that have step times of every pool, and of none how it drafts."""
+
+    def draftings(self, outlook: Outlook) -> Mapping[str, Drafting]:
+        return {}
+
+
+def test_a_pool_that_nothing_is_believed_of_is_refused_as_the_law_refuses_it() -> None:
+    for choose in (choosing.choose, costs.choose):
+        with pytest.raises(KeyError):
+            choose([OFFER.pool], OFFER.outlook, Adaptive(Unsure({"a": OFFER})), "a", None)
+
+
 def test_nothing_is_kept() -> None:
     terms = costs.best(OFFER)
     told = Told({"a": OFFER})

@@ -415,11 +415,12 @@ static int gather(const State *self, PyObject *pools, PyObject *outlook, PyObjec
         }
         PyObject *name = GET(pool, POOL_name);
         int is_preferred = preferred != Py_None && same_text(name, preferred);
+        PyObject *step_times = PyObject_CallMethodOneArg(expectations, self->step_times, name);
         Parts *parts = &offers->parts[i];
         *parts = (Parts){
             pool,
-            PyObject_GetItem(draftings, name),
-            PyObject_CallMethodOneArg(expectations, self->step_times, name),
+            step_times == NULL ? NULL : PyObject_GetItem(draftings, name),
+            step_times,
             outlook,
             GET(adaptive, ADAPTIVE_eta),
             is_preferred ? self->preferred : self->as_it_is,
