@@ -55,6 +55,7 @@ static PyObject *temperature(const State *self, PyObject *body) {
         Py_RETURN_NONE;
     double number = PyFloat_AsDouble(value);
     if (number == -1.0 && PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return NULL; /* there was no memory */
         PyErr_Clear(); /* an integer beyond any float */
         Py_RETURN_NONE;
     }
