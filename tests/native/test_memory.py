@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paceline.core import compiled
+from paceline.core import classify, compiled, features
 from paceline.core.types import Endpoint
 
 testcapi = pytest.importorskip("_testcapi", reason="this Python came without it")
@@ -52,6 +52,14 @@ ASKED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     )
     for temperature in (0.5, 3, -1, -1.0)
 }  # fmt: skip
+VIEW = compiled.chat_view(Endpoint.CHAT_COMPLETIONS, chat(0.5) | {
+    "messages": [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "fix this:\n\n" + "int x = f(a);\n" * 40},
+    ],
+})  # fmt: skip
+ASKED["a measure"] = features.measure, (VIEW,)
+ASKED["a classification"] = classify.classify, (features.measure(VIEW),)
 
 
 @pytest.mark.parametrize("asked", ASKED)

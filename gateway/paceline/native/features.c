@@ -118,15 +118,17 @@ static PyObject *features_of(const State *self, PyObject *view, PyObject *text, 
     Py_ssize_t given = PyUnicode_GET_LENGTH(text) - PyUnicode_GET_LENGTH(PyTuple_GET_ITEM(seen, 0)) -
                        PyUnicode_GET_LENGTH(PyTuple_GET_ITEM(seen, 1));
     int material = material_of(self, given, PyTuple_GET_ITEM(seen, 2) == Py_True);
+    PyObject *signals = with_system(self, PyTuple_GET_ITEM(seen, 3), GET(view, VIEW_system));
+    if (signals == NULL) return NULL;
     PyObject *fields[NUM_MADE_FIELDS] = {
         view,
         self->materials[material],
         PyLong_FromSsize_t(material == NONE ? 0 : given),
         PyLong_FromSsize_t(prompt_chars),
-        with_system(self, PyTuple_GET_ITEM(seen, 3), GET(view, VIEW_system)),
+        signals,
     };
     PyObject *made = NULL;
-    if (fields[2] != NULL && fields[3] != NULL && fields[4] != NULL)
+    if (fields[2] != NULL && fields[3] != NULL)
         made = PyObject_Vectorcall(self->classes[FEATURES], fields, 0, self->made_fields);
     for (int i = 2; i < NUM_MADE_FIELDS; i++) Py_XDECREF(fields[i]);
     return made;
