@@ -239,23 +239,24 @@ static PyObject *configure(PyObject *module, PyObject *args) {
     PyObject *views, *names;
     if (!PyArg_ParseTuple(args, "OO", &views, &names)) return NULL;
     clear(module);
-    PyObject *seldom = PyObject_GetAttrString(views, "SELDOM_SAID");
-    PyObject *most = PyObject_GetAttrString(views, "MAX_MESSAGES");
-    if (seldom != NULL && most != NULL) {
-        self->seldom_said = PySequence_Tuple(seldom);
+    PyObject *seldom = NULL, *most = NULL;
+    if (take(&seldom, views, "SELDOM_SAID") && take(&most, views, "MAX_MESSAGES") &&
+        take(&self->view, views, "RequestView") && take(&self->turn, views, "Turn") &&
+        take(&self->law_of_view, views, "chat_view") && take(&self->law_of_name, names, "renamed")) {
         self->max_messages = PyLong_AsSsize_t(most);
+        self->seldom_said = PySequence_Tuple(seldom);
     }
     Py_XDECREF(seldom);
     Py_XDECREF(most);
-    self->view = PyObject_GetAttrString(views, "RequestView");
-    self->turn = PyObject_GetAttrString(views, "Turn");
+    if (self->seldom_said == NULL) {
+        clear(module);
+        return NULL;
+    }
     self->view_fields = names_of(VIEW_FIELDS, NUM_VIEW_FIELDS);
     self->turn_fields = names_of(TURN_FIELDS, NUM_TURN_FIELDS);
     self->empty = PyUnicode_FromString("");
     self->line_feed = PyUnicode_FromString("\n");
     for (int i = 0; i < NUM_KEYS; i++) self->keys[i] = PyUnicode_InternFromString(KEYS[i]);
-    self->law_of_view = PyObject_GetAttrString(views, "chat_view");
-    self->law_of_name = PyObject_GetAttrString(names, "renamed");
     if (PyErr_Occurred()) {
         clear(module);
         return NULL;

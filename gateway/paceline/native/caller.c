@@ -149,16 +149,15 @@ static PyObject *configure(PyObject *module, PyObject *law) {
     clear(module);
     PyObject *priorities = PyObject_GetAttrString(law, "Priority");
     if (priorities == NULL) return NULL;
-    self->interactive = PyObject_GetAttrString(priorities, "INTERACTIVE");
+    int is_there = take(&self->interactive, priorities, "INTERACTIVE");
     Py_DECREF(priorities);
-    self->view = PyObject_GetAttrString(law, "RequestView");
-    self->turn = PyObject_GetAttrString(law, "Turn");
-    self->caller = PyObject_GetAttrString(law, "Caller");
-    self->sessions = PyObject_GetAttrString(law, "SESSION_HEADERS");
-    PyObject *most = PyObject_GetAttrString(law, "MAX_CONVERSATION_CHARS");
-    self->most_chars = most == NULL ? 0 : PyLong_AsSsize_t(most);
-    Py_XDECREF(most);
-    self->ours = PyObject_GetAttrString(law, "OURS");
+    PyObject *most = NULL;
+    if (!is_there || !take(&self->view, law, "RequestView") || !take(&self->turn, law, "Turn") ||
+        !take(&self->caller, law, "Caller") || !take(&self->sessions, law, "SESSION_HEADERS") ||
+        !take(&self->ours, law, "OURS") || !take(&most, law, "MAX_CONVERSATION_CHARS"))
+        return NULL;
+    self->most_chars = PyLong_AsSsize_t(most);
+    Py_DECREF(most);
     self->cache_key = PyUnicode_InternFromString("prompt_cache_key");
     self->user = PyUnicode_InternFromString("user");
     self->none = PyUnicode_FromString("");
@@ -171,8 +170,7 @@ static PyObject *configure(PyObject *module, PyObject *law) {
         (self->turn_role = field_offset(self->turn, "role")) < 0 ||
         (self->turn_text = field_offset(self->turn, "text")) < 0)
         return NULL;
-    self->law = PyObject_GetAttrString(law, "caller_of");
-    if (self->law == NULL) return NULL;
+    if (!take(&self->law, law, "caller_of")) return NULL;
     Py_RETURN_NONE;
 }
 

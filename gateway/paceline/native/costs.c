@@ -573,22 +573,19 @@ static PyObject *configure(PyObject *module, PyObject *args) {
         !take_number(law, "SURE", &self->sure) || !take_number(law, "MOVES", &self->moves))
         return NULL;
     if ((reasons = PyObject_GetAttrString(law, "Reason")) == NULL) return NULL;
-    Py_XSETREF(self->because_cost, PyObject_GetAttrString(reasons, "COST"));
-    Py_XSETREF(self->because_stay, PyObject_GetAttrString(reasons, "STAY"));
-    Py_XSETREF(self->because_unsure, PyObject_GetAttrString(reasons, "UNSURE"));
+    int are_there = take(&self->because_cost, reasons, "COST") &&
+                    take(&self->because_stay, reasons, "STAY") &&
+                    take(&self->because_unsure, reasons, "UNSURE");
     Py_DECREF(reasons);
+    if (!are_there || !take(&self->preferred, law, "PREFERENCE")) return NULL;
     Py_XSETREF(self->draftings, PyUnicode_InternFromString("draftings"));
     Py_XSETREF(self->step_times, PyUnicode_InternFromString("step_times"));
     Py_XSETREF(self->choice_fields, Py_BuildValue("(sss)", "chosen", "weighed", "confidence"));
-    Py_XSETREF(self->preferred, PyObject_GetAttrString(law, "PREFERENCE"));
     Py_XSETREF(self->as_it_is, PyFloat_FromDouble(1.0));
-    Py_XSETREF(self->law_best, PyObject_GetAttrString(offers, "best"));
-    Py_XSETREF(self->law_confidence, PyObject_GetAttrString(offers, "confidence"));
-    Py_XSETREF(self->law_choose, PyObject_GetAttrString(law, "choose"));
-    if (PyErr_Occurred()) {
-        Py_CLEAR(self->law_choose);
+    if (PyErr_Occurred() || !take(&self->law_best, offers, "best") ||
+        !take(&self->law_confidence, offers, "confidence") ||
+        !take(&self->law_choose, law, "choose"))
         return NULL;
-    }
     Py_RETURN_NONE;
 }
 

@@ -210,9 +210,13 @@ static PyObject *configure(PyObject *module, PyObject *args) {
     FIELDS(LOOKED_UP)
     PyObject *material = PyObject_GetAttrString(types, "Material");
     if (material == NULL) return NULL;
-    for (int i = 0; i < NUM_MATERIALS; i++)
+    int are_there = 1;
+    for (int i = 0; are_there && i < NUM_MATERIALS; i++) {
         self->materials[i] = PyObject_CallFunction(material, "s", MATERIALS[i]);
+        are_there = self->materials[i] != NULL;
+    }
     Py_DECREF(material);
+    if (!are_there) return NULL;
     self->made_fields = names_of(MADE_FIELDS, NUM_MADE_FIELDS);
     self->empty = PyUnicode_FromString("");
     self->zero = PyLong_FromLong(0);

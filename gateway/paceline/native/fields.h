@@ -45,6 +45,15 @@ static inline int as_double(PyObject *value, double *found) {
     return 1;
 }
 
+/* Keeps an attribute in a module's state; false with an exception. Then nothing more is to be asked
+ * for: a lookup that finds an exception set may forget it. */
+static inline int take(PyObject **kept, PyObject *from, const char *name) {
+    PyObject *found = PyObject_GetAttrString(from, name);
+    if (found == NULL) return 0;
+    Py_XSETREF(*kept, found);
+    return 1;
+}
+
 /* A tuple of interned names, such as a call by keywords takes. */
 static inline PyObject *names_of(const char *const *names, Py_ssize_t size) {
     PyObject *tuple = PyTuple_New(size);

@@ -392,14 +392,14 @@ static PyObject *take_table(State *self, PyObject *material, PyObject *const *ma
 
 static PyObject *take_model(State *self, PyObject *model, PyObject *materials) {
     static const char *const parts[] = {"weights", "bias", "low_powers", "high_means"};
-    PyObject *copying = PyObject_GetAttrString(model, "copying"), *mappings[4], *done = model;
+    PyObject *copying = PyObject_GetAttrString(model, "copying"), *mappings[4] = {NULL};
+    PyObject *done = model;
     if (copying == NULL) return NULL;
     PyObject *share = PyObject_GetAttrString(copying, "share");
     if (share == NULL || !read_share(share, self->share)) done = refuse("a share");
-    for (int i = 0; i < 4; i++)
-        if ((mappings[i] = PyObject_GetAttrString(i < 2 ? model : copying, parts[i])) == NULL)
-            done = NULL;
-    if (PyTuple_GET_SIZE(materials) > MOST_MATERIALS) done = refuse("materials");
+    for (int i = 0; done != NULL && i < 4; i++)
+        if (!take(&mappings[i], i < 2 ? model : copying, parts[i])) done = NULL;
+    if (done != NULL && PyTuple_GET_SIZE(materials) > MOST_MATERIALS) done = refuse("materials");
     for (Py_ssize_t i = 0; done != NULL && i < PyTuple_GET_SIZE(materials); i++)
         done = take_table(self, PyTuple_GET_ITEM(materials, i), mappings);
     for (int i = 0; i < 4; i++) Py_XDECREF(mappings[i]);

@@ -417,15 +417,13 @@ static PyObject *configure(PyObject *module, PyObject *args) {
         if (self->classes[i] == NULL) return NULL;
     }
     FIELDS(LOOKED_UP)
-    if (!take_names(self, law)) return NULL;
+    if (!take_names(self, law) || !take(&self->obstacle, law, "_obstacle")) return NULL;
     self->outcome_fields = names_of(OUTCOME_FIELDS, NUM_OUTCOME_FIELDS);
     self->mismatch_fields = names_of(MISMATCH_FIELDS, NUM_MISMATCH_FIELDS);
     self->verdict_fields = names_of(MISMATCH_FIELDS, NUM_VERDICT_FIELDS);
     self->none_forbidden = PyFrozenSet_New(NULL);
-    self->obstacle = PyObject_GetAttrString(law, "_obstacle");
     if (PyErr_Occurred()) return NULL;
-    self->law = PyObject_GetAttrString(law, "outcome_of"); /* last: only now it is configured */
-    if (self->law == NULL) return NULL;
+    if (!take(&self->law, law, "outcome_of")) return NULL; /* last: only now it is configured */
     Py_RETURN_NONE;
 }
 
