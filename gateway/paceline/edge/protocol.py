@@ -178,7 +178,8 @@ class HttpConnection(asyncio.Protocol):
         """Some of a body that ends after `left` bytes."""
         beyond = len(data) - left
         if beyond > 0:
-            client.keep_alive = False
+            if data[left:].strip(b"\r\n"):  # empty lines count for nothing (RFC 9112 §2.2)
+                client.keep_alive = False
             data = data[:left]
         self._left = left - len(data)
         if data:

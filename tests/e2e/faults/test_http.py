@@ -164,6 +164,18 @@ async def test_requests_in_turn_share_a_connection():
     assert len(worker.seen) == 3
 
 
+@pytest.mark.parametrize("more", [(), ("TE: trailers",)])
+@pytest.mark.parametrize("lines", [b"\r\n", b"\n", b"\r\n\r\n"])
+async def test_empty_lines_behind_a_body_do_not_end_the_connection(
+    more: tuple[str, ...], lines: bytes
+):
+    async with before([response(ANSWER)]) as (raw, _, worker):
+        for _ in range(3):
+            raw.writer.write(request(b'{"model":"m"}', *more) + lines)
+            assert b"connection: close" not in await raw.until(ANSWER)
+    assert len(worker.seen) == 3
+
+
 async def test_heads_of_all_kinds_share_a_connection():
     """Some are the parser's to read, and some are read without it."""
     chunked = request().replace(b"Content-Length: 13", b"Transfer-Encoding: chunked")
