@@ -181,6 +181,32 @@ def test_a_mapping_that_works_step_times_out_is_asked() -> None:
     assert costs.best(lazy) == offers.best(OFFER)
 
 
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("slots", [(1.0, NAN, 5.0, NAN), (5.0, NAN, 1.0), (NAN, 5.0, 1.0)])
+def test_costs_that_are_no_numbers_are_ordered_as_by_the_law(slots: tuple[float, ...]) -> None:
+    busy = [
+        WorkerSnapshot(url=f"http://{at}", in_flight=1, drafting=drafting)
+        for at, drafting in enumerate(slots)
+    ]
+    steps = defaultdict(lambda: OFFER.step_times["http://0"])
+    offer = replace(OFFER, pool=replace(OFFER.pool, workers=tuple(busy)), step_times=steps)
+    assert costs.best(offer).worker == offers.best(offer).worker
+
+
+def test_no_confidence_that_is_no_number_is_enough() -> None:
+    unclear = Drafting(
+        shares=(NAN,), inverse_taus=((0.1,),), mean_inverses=(0.1,), fill=DRAFTING.fill
+    )
+    named = {
+        "a": OFFER,
+        "b": replace(OFFER, pool=replace(OFFER.pool, name="b"), drafting=unclear),
+    }
+    asked = [each.pool for each in named.values()], OFFER.outlook, Adaptive(Told(named)), "a", None
+    assert costs.choose(*asked)[1] == choosing.choose(*asked)[1]
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [

@@ -152,6 +152,10 @@ static int reckon(const State *self, const Case *at, PyObject *worker, Sum *sum)
     sum->slope_s =
         at->output_tokens * pass_s * (1.0 + sum->queue + sum->harm) * at->preference;
     sum->cost_s = sum->prefill_s * at->preference + sum->slope_s * at->inverse_tau;
+    if (isnan(sum->cost_s)) { /* how those are ordered is Python's sort's to say */
+        Py_DECREF(step);
+        return 0;
+    }
     return 1;
 }
 
@@ -363,7 +367,7 @@ static int sum_up(const State *self, PyObject *const *args, double *sure) {
             return 0;
         if (slope_s * one < margin_s + theirs_s * another) *sure += share;
     }
-    return 1;
+    return !isnan(*sure);
 }
 
 static PyObject *confidence(PyObject *module, PyObject *const *args, Py_ssize_t num_args) {
