@@ -33,8 +33,8 @@ NUMBERS = {
 CLASSES_OF_IT = (types.RequestFeatures, types.RequestView, types.Classification, tuple)
 GIVEN: dict[str, tuple[str, tuple[Any, ...]]] = {
     "bodies": ("configure", (views_chat, only_model)),
-    "caller": ("configure", (caller,)),
-    "costs": ("configure", (offers, choose)),
+    "caller": ("configure", (caller, types)),
+    "costs": ("configure", (offers, choose, types)),
     "rules": ("configure", (rules, types)),
     "features": ("configure", (measure_law, compiled.look, signals.system_signals, types, NUMBERS)),
     "judgement": (

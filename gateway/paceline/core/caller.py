@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from paceline.core.fields import mapping, sequence, string
-from paceline.core.types import Caller, Priority, RequestView, Turn, Workload
+from paceline.core.types import Caller, Priority, RequestView, Workload
 from paceline.errors import InvalidRequest
 
 SESSION_HEADERS = (
@@ -92,8 +92,7 @@ def _conversation(view: RequestView, body: Mapping[str, Any], headers: Mapping[s
     cache_key = body.get("prompt_cache_key")
     if isinstance(cache_key, str) and cache_key:
         return cache_key
-    turns: tuple[Turn, ...] = view.turns
-    for turn in turns:
+    for turn in view.turns:
         if turn.role == "user":
             return turn.text[:MAX_CONVERSATION_CHARS]
     return ""

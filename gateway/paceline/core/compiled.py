@@ -75,7 +75,14 @@ try:
     from paceline.native import judgement as _judgement
     from paceline.native import look as _look
     from paceline.native import rules as _rules
-except ImportError:  # there was no C compiler where this was built
+
+    _bodies.configure(views_chat, only_model)
+    _caller.configure(calling, types)
+    _costs.configure(offers, choosing, types)
+    _judgement.configure(judging, copying.LEAST_LOG)
+    _look.configure(looking.look, LOOK_TABLES)
+    _rules.configure(rules, types)
+except ImportError:  # there was no C compiler, or msgspec keeps fields where no twin finds them
     IS_COMPILED = False
     caller_of, choose = calling.caller_of, choosing.choose
     judge, look = judging.judge, looking.look
@@ -83,12 +90,6 @@ except ImportError:  # there was no C compiler where this was built
     outcome_of = rules.outcome_of
 else:
     IS_COMPILED = True
-    _bodies.configure(views_chat, only_model)
-    _caller.configure(calling)
-    _costs.configure(offers, choosing)
-    _judgement.configure(judging, copying.LEAST_LOG)
-    _look.configure(looking.look, LOOK_TABLES)
-    _rules.configure(rules, types)
     caller_of, choose = _caller.caller_of, _costs.choose
     judge, look = _judgement.judge, _look.look
     chat_view, renamed = _bodies.chat_view, _bodies.renamed

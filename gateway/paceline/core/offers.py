@@ -13,7 +13,7 @@ from msgspec import Struct
 from paceline.core.beliefs import Outlook
 from paceline.core.pool_belief import Drafting
 from paceline.core.step_time import StepTime
-from paceline.core.types import PoolSnapshot, Terms, WorkerLoad, WorkerSnapshot
+from paceline.core.types import PoolSnapshot, Terms, WorkerSnapshot
 
 WORTH = 0.97
 """Of the default pool's cost, below which another is cheaper: passes are timed from outside, and a
@@ -119,7 +119,7 @@ def _seats(pool: PoolSnapshot, worker: WorkerSnapshot) -> float:
     """How many sequences the worker runs at a time. One whose requests wait has no more than run
     now, whatever it was started with: its KV cache is full."""
     most = float(pool.max_num_seqs or MAX_NUM_SEQS)
-    load: WorkerLoad = worker.load
+    load = worker.load
     if load.waiting and load.running:
         return min(most, max(load.running, 1.0))
     return most

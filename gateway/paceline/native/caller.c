@@ -144,16 +144,18 @@ static int clear(PyObject *module) {
 
 static void release(void *module) { clear(module); }
 
-static PyObject *configure(PyObject *module, PyObject *law) {
+static PyObject *configure(PyObject *module, PyObject *args) {
     State *self = PyModule_GetState(module);
+    PyObject *law, *types;
+    if (!PyArg_ParseTuple(args, "OO", &law, &types)) return NULL;
     clear(module);
-    PyObject *priorities = PyObject_GetAttrString(law, "Priority");
+    PyObject *priorities = PyObject_GetAttrString(types, "Priority");
     if (priorities == NULL) return NULL;
     int is_there = take(&self->interactive, priorities, "INTERACTIVE");
     Py_DECREF(priorities);
     PyObject *most = NULL;
-    if (!is_there || !take(&self->view, law, "RequestView") || !take(&self->turn, law, "Turn") ||
-        !take(&self->caller, law, "Caller") || !take(&self->sessions, law, "SESSION_HEADERS") ||
+    if (!is_there || !take(&self->view, types, "RequestView") || !take(&self->turn, types, "Turn") ||
+        !take(&self->caller, types, "Caller") || !take(&self->sessions, law, "SESSION_HEADERS") ||
         !take(&self->ours, law, "OURS") || !take(&most, law, "MAX_CONVERSATION_CHARS"))
         return NULL;
     self->most_chars = PyLong_AsSsize_t(most);
@@ -175,7 +177,7 @@ static PyObject *configure(PyObject *module, PyObject *law) {
 }
 
 static PyMethodDef METHODS[] = {
-    {"configure", configure, METH_O, "Takes the law's module."},
+    {"configure", configure, METH_VARARGS, "Takes the law's module, and that of its types."},
     {"caller_of", (PyCFunction)(void (*)(void))caller_of, METH_FASTCALL,
      "As `paceline.core.caller.caller_of`, by position."},
     {NULL, NULL, 0, NULL},

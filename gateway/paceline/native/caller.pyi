@@ -4,7 +4,7 @@ from typing import Any
 
 from paceline.core.types import Caller, RequestView
 
-def configure(law: ModuleType) -> None: ...
+def configure(law: ModuleType, types: ModuleType) -> None: ...
 def caller_of(
     view: RequestView,
     body: Mapping[str, Any],

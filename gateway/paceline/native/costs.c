@@ -7,12 +7,13 @@
 
 #include "fields.h"
 
-enum { OFFER, POOL, WORKER, LOAD, DRAFTING, STEP, OUTLOOK, TERMS, NUM_OF_OFFERS };
-enum { ADAPTIVE = NUM_OF_OFFERS, PLACE, CHOICE, NUM_CLASSES };
+enum { POOL, WORKER, LOAD, TERMS, PLACE, CHOICE, NUM_OF_TYPES };
+enum { OFFER = NUM_OF_TYPES, DRAFTING, STEP, OUTLOOK, NUM_OF_OFFERS };
+enum { ADAPTIVE = NUM_OF_OFFERS, NUM_CLASSES };
 
 static const char *const CLASSES[NUM_CLASSES] = {
-    "Offer",   "PoolSnapshot", "WorkerSnapshot", "WorkerLoad", "Drafting", "StepTime",
-    "Outlook", "Terms",        "Adaptive",       "Place",      "Choice",
+    "PoolSnapshot", "WorkerSnapshot", "WorkerLoad", "Terms",   "Place",    "Choice",
+    "Offer",        "Drafting",       "StepTime",   "Outlook", "Adaptive",
 };
 enum { MOST_POOLS = 32 };
 
@@ -564,12 +565,11 @@ static int take_number(PyObject *law, const char *name, double *found) {
 
 static PyObject *configure(PyObject *module, PyObject *args) {
     State *self = PyModule_GetState(module);
-    PyObject *offers, *law, *reasons;
-    if (!PyArg_ParseTuple(args, "OO", &offers, &law)) return NULL;
+    PyObject *offers, *law, *types, *reasons;
+    if (!PyArg_ParseTuple(args, "OOO", &offers, &law, &types)) return NULL;
     for (int i = 0; i < NUM_CLASSES; i++) {
-        PyObject *found = PyObject_GetAttrString(i < NUM_OF_OFFERS ? offers : law, CLASSES[i]);
-        if (found == NULL) return NULL;
-        Py_XSETREF(self->classes[i], found);
+        PyObject *from = i < NUM_OF_TYPES ? types : i < NUM_OF_OFFERS ? offers : law;
+        if (!take(&self->classes[i], from, CLASSES[i])) return NULL;
     }
     FIELDS(LOOKED_UP)
     if (!take_number(offers, "WORTH", &self->worth) ||
@@ -616,7 +616,7 @@ static int clear(PyObject *module) {
 static void finish(void *module) { clear(module); }
 
 static PyMethodDef METHODS[] = {
-    {"configure", configure, METH_VARARGS, "Takes what the two modules of the law have."},
+    {"configure", configure, METH_VARARGS, "Takes the two modules of the law, and that of its types."},
     {"choose", (PyCFunction)(void (*)(void))choose, METH_FASTCALL,
      "As `paceline.core.choose.choose`, by position."},
     {"best", best, METH_O, "As `paceline.core.offers.best`."},

@@ -7,7 +7,7 @@ from paceline.core.offers import Offer
 from paceline.core.pool_belief import Drafting
 from paceline.core.types import Choice, PoolSnapshot, Reason, Terms
 
-def configure(offers: ModuleType, law: ModuleType) -> None: ...
+def configure(offers: ModuleType, law: ModuleType, types: ModuleType) -> None: ...
 def choose(
     pools: Sequence[PoolSnapshot],
     outlook: Outlook,
