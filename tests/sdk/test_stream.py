@@ -294,6 +294,12 @@ async def test_it_is_used_as_a_context() -> None:
         await anext(aiter(smooth(Source())))
 
 
+def test_a_stream_that_blocks_is_refused_with_what_would_do() -> None:
+    blocking: Any = iter(["word "])
+    with pytest.raises(TypeError, match="such as AsyncOpenAI's, not list_iterator"):
+        smooth(blocking)
+
+
 def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(ValueError, match="no preset 'slow'; there are realtime"):
         smooth(Source(), "slow")

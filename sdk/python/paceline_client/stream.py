@@ -80,8 +80,12 @@ def smooth(
 
     `options` may be the name of a preset: realtime, balanced, silky, off. `on_arrival` is called
     with every chunk as it arrives and unsplit, which is the place to dispatch tool calls without
-    delay. `num_choices` is the request's `n`. Raises ValueError for an unknown preset.
+    delay. `num_choices` is the request's `n`. Raises ValueError for an unknown preset,
+    TypeError for a stream that blocks, such as `openai.OpenAI`'s.
     """
+    if not isinstance(source, AsyncIterable):
+        given = type(source).__name__
+        raise TypeError(f"smooth takes an asynchronous stream, such as AsyncOpenAI's, not {given}")
     chosen = options_for(options)
     return SmoothStream(source, chosen, on_arrival=on_arrival, num_choices=num_choices, clock=clock)
 
