@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paceline_client import Hint, IncompleteStreamError, smooth
+from paceline_client import Hint, IncompleteStreamError, PacerOptions, smooth
 from paceline_client.cutting import MAX_PIECES
 from paceline_client.stream import MAX_WAITING, Arrived
 
@@ -298,6 +298,12 @@ def test_a_stream_that_blocks_is_refused_with_what_would_do() -> None:
     blocking: Any = iter(["word "])
     with pytest.raises(TypeError, match="such as AsyncOpenAI's, not list_iterator"):
         smooth(blocking)
+
+
+def test_an_unknown_unit_is_refused() -> None:
+    wrong: Any = "letter"
+    with pytest.raises(ValueError, match="no unit 'letter'; there are grapheme, token, word"):
+        PacerOptions(unit=wrong)
 
 
 def test_an_unknown_preset_is_refused() -> None:

@@ -36,6 +36,8 @@ class PacerOptions:
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
                 raise ValueError(f"{name} must be 0 or more milliseconds, not {value!r}")
+        if self.unit not in list(Unit):
+            raise ValueError(f"no unit {self.unit!r}; there are {', '.join(Unit)}")
         object.__setattr__(self, "unit", Unit(self.unit))
 
 
