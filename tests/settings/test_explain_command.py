@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
 from paceline.__main__ import main
@@ -134,6 +135,23 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path, capsys) -> None:
     assert main(["explain", str(tmp_path / "nowhere.json")]) == 1
 
     assert "nowhere.json: cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+def test_an_address_without_its_scheme_is_named(tmp_path: Path, capsys) -> None:
+    (tmp_path / "body.json").write_text(json.dumps(BODY))
+    assert main(["explain", str(tmp_path / "body.json"), "--admin", "127.0.0.1:8081"]) == 1
+
+    said = capsys.readouterr().err
+    assert said == "paceline: --admin 127.0.0.1:8081: must begin with http:// or https://\n"
+
+
+def test_a_wrong_admin_key_says_how_to_give_one(tmp_path: Path, capsys, monkeypatch) -> None:
+    (tmp_path / "body.json").write_text(json.dumps(BODY))
+    refused = httpx.Response(401, text="send the admin key as `Authorization: Bearer KEY`")
+    monkeypatch.setattr(httpx, "post", lambda *_, **__: refused)
+    assert main(["explain", str(tmp_path / "body.json")]) == 1
+
+    assert "; say it with --admin-key, or in $PACELINE_ADMIN_KEY" in capsys.readouterr().err
 
 
 def test_an_unknown_endpoint_lists_those_there_are(run, capsys) -> None:

@@ -44,6 +44,7 @@ _ROWS = (
 
 
 _NOT_THE_ADMIN_PLANE = f"; is it the data plane? The admin plane is at {ADMIN} by default"
+_NO_KEY = "; say it with --admin-key, or in $PACELINE_ADMIN_KEY"
 _OTHERS = ", ".join(endpoint for endpoint in Endpoint if endpoint is not Endpoint.CHAT_COMPLETIONS)
 
 
@@ -175,6 +176,8 @@ def _asked(
             f"{admin.rstrip('/')}/admin/explain",
             params=query, json=body, headers=headers, timeout=10.0,
         )  # fmt: skip
+    except httpx.UnsupportedProtocol:
+        raise PacelineError(f"--admin {admin}: must begin with http:// or https://") from None
     except httpx.ConnectError:
         raise PacelineError(
             f"no gateway answers at {admin}; start one, name its admin plane with --admin, or give "
@@ -192,4 +195,4 @@ def _refusal(answer: httpx.Response) -> str:
         elsewhere = answer.status_code == 404 and error["code"] == NotFound.code
         return f"{error['message']}{_NOT_THE_ADMIN_PLANE if elsewhere else ''}"
     except (ValueError, KeyError, TypeError):
-        return answer.text[:500]
+        return f"{answer.text[:500]}{_NO_KEY if answer.status_code == 401 else ''}"
