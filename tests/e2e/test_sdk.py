@@ -154,6 +154,12 @@ async def test_nobody_there() -> None:
             await api.chat(**BODY)
 
 
+async def test_an_address_without_its_scheme_is_named() -> None:
+    async with AsyncClient("127.0.0.1:9/v1", retries=QUICK) as api:
+        with pytest.raises(ConnectError, match=r"no answer from 127\.0\.0\.1:9/v1.* 'http://'"):
+            await api.chat(**BODY)
+
+
 async def test_an_answer_that_is_no_stream() -> None:
     async with ScriptedWorker([response(b"{}")]).running() as worker, api_of(worker) as api:
         with pytest.raises(BadStreamError, match="application/json"):

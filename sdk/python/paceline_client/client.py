@@ -326,7 +326,8 @@ def _connecting() -> Iterator[None]:
     try:
         yield
     except httpx.HTTPError as error:
-        where = error.request.url.netloc.decode()
+        url = error.request.url
+        where = url.netloc.decode() or str(url).lstrip("/")  # no host where http:// was forgotten
         why = str(error) or type(error).__name__
         raise ConnectError(f"no answer from {where}: {why}") from error
 
