@@ -84,6 +84,22 @@ async def test_a_key_without_debug_is_not_told_why() -> None:
     assert [seen.header("x-paceline-explain") for seen in worker.seen] == [["1"], []]
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (401, b'{"error":{"message":"no such key"}}', "no such key; say yours with --api-key"),
+        (404, b'{"detail":"Not Found"}', "/v1: Not Found; is the API there?"),
+        (404, b'{"error":{"message":"no m","code":"model_not_found"}}', "paceline: no m\n"),
+    ],
+)
+async def test_a_refusal_says_what_to_do(status: int, body: bytes, says: str) -> None:
+    refused = response(body, status=status, extra=["connection: close"])
+    async with ScriptedWorker([refused]).running() as worker:
+        ended, out, error = await paceline_chat(worker.url, "--model", "m", "--once", "hi")
+    assert (ended, out) == (1, "")
+    assert says in error
+
+
 async def test_nobody_there() -> None:
     status, out, error = await paceline_chat("http://127.0.0.1:9", "--model", "m", "--once", "hi")
     assert (status, out) == (1, "")

@@ -187,8 +187,18 @@ async def _once(talk: Talk, prompt: str) -> int:
     if turn.facts():
         errors.print(Text(turn.facts()))
     if failed is not None:
-        errors.print(Text(f"paceline: {failed}"))
+        errors.print(Text(f"paceline: {_said(talk, failed)}"))
     return 1 if failed else 0
+
+
+def _said(talk: Talk, error: PacelineError) -> str:
+    """The error, with what the command's user can do about it."""
+    status = getattr(error, "status", None)
+    if status == 401:
+        return f"{error}; say yours with --api-key, or in $OPENAI_API_KEY"
+    if status == 404 and getattr(error, "code", None) is None:  # no OpenAI API's refusal
+        return f"{talk.url}: {error}; is the API there? It usually ends in /v1"
+    return str(error)
 
 
 def _converse(talk: Talk, console: Console) -> int:
@@ -222,7 +232,7 @@ def _turn(talk: Talk, prompt: str, console: Console) -> None:
         try:
             asyncio.run(answer(talk, prompt, turn, show))
         except PacelineError as error:
-            problem = str(error)
+            problem = _said(talk, error)
         except KeyboardInterrupt:
             problem = "stopped"
     console.print(Text(printable(turn.smooth)))
