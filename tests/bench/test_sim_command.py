@@ -13,6 +13,7 @@ from paceline.__main__ import main
         (["nope"], "nope: there is no such scenario; known: "),
         (["mixd"], 'there is no such scenario; did you mean "mixed"?'),
         (["mixed", "--policy", "foo"], 'unknown policy "foo"; known: '),
+        (["mixed", "--rate", "-1"], "--rate: must be more than 0, not -1"),
         (["mixed", "--policy", "round-robbin"], 'did you mean "round robin"?'),
     ],
 )

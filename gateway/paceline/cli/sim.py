@@ -133,6 +133,8 @@ def _known(wanted: Sequence[str]) -> list[str]:
 
 
 def _positive(rates: Sequence[float]) -> list[float]:
-    if not rates or min(rates) <= 0:
-        raise ConfigurationError("--rate: must be positive, and the scenario names none")
+    if not rates:
+        raise ConfigurationError("--rate: required, since the scenario names none")
+    if min(rates) <= 0:
+        raise ConfigurationError(f"--rate: must be more than 0, not {min(rates):g}")
     return list(rates)
