@@ -92,4 +92,5 @@ async def test_a_taken_port_is_named_before_anything_is_announced():
             said = (await process.stdout.read()).decode()
             assert await process.wait() == 1
     assert f"127.0.0.1:{port} cannot be listened on" in said
+    assert "choose another listen.port (--port; for the demo --any-port)" in said
     assert "OpenAI API" not in said

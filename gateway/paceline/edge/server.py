@@ -63,8 +63,11 @@ async def serving(settings: Settings) -> AsyncIterator[Running]:
     """Both planes, accepting connections within the context; ended gracefully with it."""
     with contextlib.ExitStack() as stack:
         bound = [
-            stack.enter_context(_bound(settings.listen.host, settings.listen.port, "listen")),
-            stack.enter_context(_bound(settings.admin.host, settings.admin.port, "admin")),
+            stack.enter_context(_bound(at.host, at.port, key, option))
+            for at, key, option in (
+                (settings.listen, "listen", "--port"),
+                (settings.admin, "admin", "--admin-port"),
+            )
         ]
         gateway = create_app(settings)
         stalled_s = settings.timeouts.between_bytes_s
@@ -196,7 +199,7 @@ def _server(handler: Handler, shutdown_s: float, stalled_s: float) -> _Server:
     )
 
 
-def _bound(host: str, port: int, key: str) -> socket.socket:
+def _bound(host: str, port: int, key: str, option: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -206,8 +209,8 @@ def _bound(host: str, port: int, key: str) -> socket.socket:
     except OSError as error:
         bound.close()
         raise ConfigurationError(
-            f"{key}: {host}:{port} cannot be listened on ({error.strerror}); "
-            f"choose another {key}.port, or stop what listens there"
+            f"{key}: {host}:{port} cannot be listened on ({error.strerror}); choose another "
+            f"{key}.port ({option}; for the demo --any-port), or stop what listens there"
         ) from error
     return bound
 
