@@ -13,7 +13,7 @@ const [raw, smooth, said, stop, curves] = [
   "stop",
   "curves",
 ].map((id) => document.getElementById(id));
-const known = await sources();
+const known = await sources((why) => (said.textContent = why));
 fill(form.elements.source, Object.keys(known));
 fill(form.elements.preset, Object.keys(PRESETS));
 form.elements.preset.value = "balanced";

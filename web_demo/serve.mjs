@@ -19,12 +19,7 @@ const KINDS = {
   ".js": "text/javascript",
 };
 
-const { values } = parseArgs({
-  options: {
-    port: { type: "string", default: "8090" },
-    gateway: { type: "string" },
-  },
-});
+const values = read();
 
 const server = createServer((asked, answer) => {
   const { pathname } = new URL(asked.url, "http://page");
@@ -42,6 +37,30 @@ const server = createServer((asked, answer) => {
   });
 });
 
+/** The options; ends the process with what is wrong with them. */
+function read() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        port: { type: "string", default: "8090" },
+        gateway: { type: "string" },
+      },
+    });
+    if (!/^\d+$/.test(values.port) || values.port > 65535)
+      throw new Error(`--port ${values.port}: must be 0 to 65535`);
+    if (values.gateway && !/^http:\/\/./.test(values.gateway))
+      throw new Error(`--gateway ${values.gateway}: must begin with http://`);
+    return values;
+  } catch (error) {
+    return refuse(error.message);
+  }
+}
+
+function refuse(why) {
+  console.error(`demo page: ${why}`);
+  process.exit(1);
+}
+
 /** To the gateway and back, unchanged; whoever leaves is left there too. */
 function goOn(asked, answer) {
   const { method, headers, url } = asked;
@@ -54,13 +73,23 @@ function goOn(asked, answer) {
       came.pipe(answer);
     },
   );
-  onward.on("error", () =>
-    answer.headersSent ? answer.destroy() : answer.writeHead(502).end(),
-  );
+  onward.on("error", () => {
+    if (answer.headersSent) return answer.destroy();
+    const message = `no gateway answers at ${values.gateway}`;
+    answer.writeHead(502, { "content-type": "application/json" });
+    answer.end(JSON.stringify({ error: { message } }));
+  });
   answer.on("close", () => onward.destroy());
   asked.pipe(onward);
 }
 
+server.on("error", (error) =>
+  refuse(
+    error.code === "EADDRINUSE"
+      ? `port ${values.port} is in use; choose another: make demo-page ARGS="--port 0"`
+      : error.message,
+  ),
+);
 server.listen(Number(values.port), "127.0.0.1", () =>
   console.log(`demo page  http://127.0.0.1:${server.address().port}/`),
 );

@@ -1,13 +1,16 @@
 /** Streams for the demo: a server's, or one that is made here and needs none. */
 
-import { Client } from "../sdk/js/dist/index.js";
+import { Client, NotFoundError } from "../sdk/js/dist/index.js";
 
 const TEXT = `A river begins where rain and melting snow gather: in a spring, at the foot of a glacier, in a bog. It takes the steepest way, and where the way is even it winds, for the outer bank of a bend is worn away and the inner one grows.
 
 What it carries it sorts by weight. Boulders stay in the mountains, gravel comes to rest at their foot, sand on the plains, and the finest mud in the sea. So a river builds the land that it later crosses; deltas and flood plains are its own work, and so is the fertile soil on which people have settled since they began to sow.`;
 
-/** Where a stream may come from: this page's own server, if it stands before a gateway, or here. */
-export async function sources() {
+/**
+ * Where a stream may come from: this page's own server, if it stands before a gateway, or here.
+ * `complain` is told of a gateway that should be there and is not.
+ */
+export async function sources(complain) {
   const made = { "made here: 4 tokens every 150 ms": () => bursts(150, 4) };
   const client = new Client(new URL("/v1", location.href).href, {
     retries: { most: 0 },
@@ -19,7 +22,8 @@ export async function sources() {
         asked(client, model, prompt, signal),
       ...made,
     };
-  } catch {
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) complain(error.message);
     return made;
   }
 }

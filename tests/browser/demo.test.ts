@@ -1,6 +1,6 @@
 /** The demo page, as it is served: raw beside smooth, complete, without complaints. */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -85,6 +85,38 @@ describe.skipIf(!chrome)("the demo page", () => {
       await page.close();
     },
   );
+
+  test("says that the gateway which it was told of is not there", async () => {
+    const lone = spawn(
+      process.execPath,
+      [SERVE, "--port", "0", "--gateway", "http://127.0.0.1:9"],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    const page = await browser.newPage();
+    await page.goto(await said(lone, /(http\S+)/));
+    await expect
+      .poll(() => page.textContent("#said"))
+      .toBe("no gateway answers at http://127.0.0.1:9");
+    await page.close();
+    await ended(lone);
+  });
+
+  test.each([
+    [["--port", "x"], "--port x: must be 0 to 65535"],
+    [["--gateway", "127.0.0.1:8080"], "must begin with http://"],
+    [["--gatway", "x"], "Unknown option '--gatway'"],
+    [["--port", "taken"], "is in use; choose another"],
+  ])("names a mistake, %j, in one line", (options, says) => {
+    const { port } = new URL(address);
+    const args = options.map((one) => (one === "taken" ? port : one));
+    const ran = spawnSync(process.execPath, [SERVE, ...args], {
+      encoding: "utf8",
+      timeout: 10_000,
+    });
+    expect(ran.status).toBe(1);
+    expect(ran.stderr).toContain(says);
+    expect(ran.stderr.trim().split("\n")).toHaveLength(1);
+  });
 
   test("serves what it is made of, and nothing else", async () => {
     for (const path of [
