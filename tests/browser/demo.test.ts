@@ -78,6 +78,12 @@ describe.skipIf(!chrome)("the demo page", () => {
         ),
       );
       expect(raw!.startsWith(smooth!)).toBe(true);
+      const [text, curves] = await Promise.all(
+        ["#smooth", "#curves > *"].map((one) =>
+          page.locator(one).boundingBox(),
+        ),
+      );
+      expect(curves!.y + curves!.height).toBeLessThanOrEqual(text!.y);
       await page.click("#stop");
       await expect.poll(() => page.textContent("#said")).toBe("Stopped.");
       expect(await page.locator("#curves polyline").count()).toBe(2);
