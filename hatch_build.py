@@ -1,7 +1,8 @@
 """Builds the compiled twins of `gateway/paceline/native/` for the wheel, or beside their sources.
 
 They are optional: where they cannot be compiled, as without a C compiler, the build says so and
-goes on, and the gateway runs on the Python that they are twins of.
+goes on, and the gateway runs on the Python that they are twins of. Into a wheel go `paceline sim`'s
+scenarios too, which lie outside the package.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ class CompiledTwins(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         root = Path(self.root)
+        if version != "editable":
+            workloads = root / "configs" / "workloads"
+            build_data["force_include"][str(workloads)] = "paceline/bench/workloads"
         with tempfile.TemporaryDirectory() as scratch:
             for built in _compiled(root, Path(scratch)):
                 place = root / PACKAGE / built.name

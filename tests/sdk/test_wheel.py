@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -41,9 +42,10 @@ def test_it_installs_and_works_in_an_empty_project(tmp_path: Path) -> None:
     empty.mkdir()
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     run(*pip, "wheel", "--no-deps", "--wheel-dir", wheels, ROOT, cwd=tmp_path)
+    (wheel,) = wheels.glob("paceline-*.whl")
+    assert "paceline/bench/workloads/mixed.yaml" in zipfile.ZipFile(wheel).namelist()
     venv.create(empty / "env", with_pip=True)
     python = empty / "env" / "bin" / "python"
-    (wheel,) = wheels.glob("paceline-*.whl")
     run(python, *pip[1:], "install", wheel, cwd=empty)
 
     said = run(python, "-I", "-c", PROGRAM, cwd=empty)

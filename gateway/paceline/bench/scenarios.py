@@ -27,7 +27,11 @@ from paceline.sim.scenario import (
     SimulatedPool,
 )
 
-FOLDER = Path(__file__).parents[3] / "configs" / "workloads"
+_IN_A_WHEEL = Path(__file__).parent / "workloads"
+"""Where hatch_build.py lays them; the repository, and what runs from it, has them elsewhere."""
+FOLDER = (
+    _IN_A_WHEEL if _IN_A_WHEEL.is_dir() else Path(__file__).parents[3] / "configs" / "workloads"
+)
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
