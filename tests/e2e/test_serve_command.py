@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -66,11 +67,13 @@ async def test_addresses_alone_are_enough():
     assert "Traceback" not in rest
 
 
+CONFIG = str(Path(__file__).parents[2] / "configs" / "gateway.yaml")
 MISTAKES = [
     (["serve", "--worker", "http://127.0.0.1:9/x"], "--worker"),
     (["serve", "--worker", "http://127.0.0.1:9"], "127.0.0.1:9: a worker cannot be reached"),
     (["serve", "--config", "/nowhere.yaml"], "/nowhere.yaml"),
     (["serve", "--config", "x.yaml", "--port", "99999"], "is not a port"),
+    (["serve", "--config", CONFIG, "--port", "8081"], "port of both planes"),
     (["serve"], "--config"),
     (["check", "/nowhere.yaml"], "/nowhere.yaml"),
 ]

@@ -68,11 +68,17 @@ async def _serve(args: argparse.Namespace) -> None:
 
 
 def with_ports(settings: Settings, port: int | None, admin_port: int | None) -> Settings:
-    """The settings with the ports given, where they are given; 0 lets the system choose."""
+    """The settings with the ports given, where they are given; 0 lets the system choose.
+
+    Raises ConfigurationError if both planes then have one port.
+    """
     if port is not None:
         settings = replace(settings, listen=replace(settings.listen, port=port))
     if admin_port is not None:
         settings = replace(settings, admin=replace(settings.admin, port=admin_port))
+    if settings.listen.port == settings.admin.port != 0:
+        taken = settings.listen.port
+        raise ConfigurationError(f"{taken} is the port of both planes; see --port and --admin-port")
     return settings
 
 
