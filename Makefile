@@ -89,7 +89,7 @@ bench-planner: $(READY)  ## the step-time model beside published figures, a seco
 bench-sim-worker: $(READY)  ## how punctual one simulated worker is with 300 streams, half a minute
 	@$(BIN)/python -m paceline.bench.sim_worker
 
-bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (ARGS=--quick: 3)
+bench-proxy: $(READY)  ## what a proxy costs, ours beside others: 15 minutes (ARGS=--quick: 5)
 	@$(BIN)/python -m paceline.bench.proxy $(ARGS)
 
 bench-smoothing: $(READY) $(JS_BUILT) $(AUI_READY)  ## how smooth the SDK makes streams, at which delay: on streams kept for it
@@ -107,7 +107,7 @@ bench-replay: $(READY)  ## what replaying answers costs, on hard texts and on us
 bench-classify: $(READY) $(VENV)/.bench  ## how right the classifier is on sources it has not seen, and how fast
 	@$(BIN)/python -m paceline.bench.classify
 
-bench-control: $(READY)  ## the adaptive choice beside static ones, simulated: a quarter of an hour (ARGS=--quick: 3 minutes)
+bench-control: $(READY)  ## the adaptive choice beside static ones, simulated: a quarter of an hour (ARGS=--quick: 1 minute)
 	@$(BIN)/python -m paceline.bench.control $(ARGS)
 
 classify-training: $(READY) $(VENV)/.bench  ## fit the classifier anew (needs the gathered prompts)

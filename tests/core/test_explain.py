@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from paceline.core.classify import classify
 from paceline.core.decide import decide
-from paceline.core.explain import explain, explain_classification
+from paceline.core.explain import explain, explain_classification, how_sure
 from paceline.core.features import measure
 from paceline.core.rules import Action, Comparison, Condition, Rule
 from paceline.core.types import (
     Caller,
+    Classification,
+    CopyRatio,
     Endpoint,
     ModelSnapshot,
     PoolSnapshot,
@@ -96,6 +98,15 @@ def test_a_clients_label_is_given_as_the_first_reason() -> None:
     said = explained("hello", workload=Workload.EDIT)
     assert (said["workload"], said["label_confidence"]) == ("edit", 1.0)
     assert said["because"][0] == "client-label"
+
+
+def test_only_what_is_certain_is_called_so() -> None:
+    assert [how_sure(c) for c in (0.0, 0.97, 0.996, 0.9999, 1.0)] == [
+        "0%", "97%", "99%", "99%", "100%",
+    ]  # fmt: skip
+    copies = CopyRatio(quantiles=(0.0,) * 5)
+    nearly = Classification(workload=Workload.CODE, label_confidence=0.9999, copy_ratio=copies)
+    assert explain_classification(nearly)["label_confidence"] == 0.999
 
 
 visible = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=20)

@@ -88,6 +88,19 @@ async def test_a_mistake_is_named_and_ends_it(arguments: list[str], says: str):
     assert "Traceback" not in said
 
 
+async def test_a_routing_test_that_fails_is_warned_of_and_stops_nothing(tmp_path: Path):
+    config = tmp_path / "g.yaml"
+    config.write_text(
+        "models: [{name: m, pools: [{name: p, workers: [{url: 'http://127.0.0.1:1'}]}]}]\n"
+        "routing: {tests: [{request: {messages: [{role: user, content: Hello}]},"
+        " expect: {workload: edit}}]}\n"
+    )
+    arguments = ("--config", str(config), "--port", "0", "--admin-port", "0")
+    async with paceline("serve", *arguments) as process:
+        said = await said_until(process, "admin plane")
+    assert f"WARNING a routing test fails: {config}:2: expected workload edit, got" in said
+
+
 async def test_a_taken_port_is_named_before_anything_is_announced():
     async with running_sim_worker(SimWorkerOptions(model="tiny")) as url:
         port = url.rpartition(":")[2]

@@ -81,7 +81,7 @@ def test_a_failure_says_where_what_and_why() -> None:
 
     assert failure.startswith(
         "f:25: expected workload chat, pool ngram, got workload edit, pool plain "
-        "(1.00 sure because of client-label, no-text; copy ratio "
+        "(100% sure because of client-label, no-text; copy ratio "
     )
     assert "not edits: pool ngram may not take this request" in failure
     assert "not ngram: min_p cannot be used with speculative decoding" in failure

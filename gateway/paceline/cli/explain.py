@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from paceline.core.explain import explain_whole
+from paceline.core.explain import explain_whole, how_sure
 from paceline.core.types import Endpoint
 from paceline.errors import ConfigurationError, NotFound, PacelineError
 from paceline.settings import decision_when_idle, load
@@ -107,7 +107,7 @@ def show(said: Mapping[str, Any], console: Console) -> None:
     because = ", ".join(said["because"]) or "no evidence"
     console.print(
         Text(
-            f"{said['workload']}, {said['label_confidence']:.0%} sure because of {because}; "
+            f"{said['workload']}, {how_sure(said['label_confidence'])} sure because of {because}; "
             f"copy ratio {said['copy_ratio']:.2f}"
         )
     )

@@ -17,7 +17,13 @@ from paceline.core.compiled import IS_COMPILED
 from paceline.edge.scrape import discover
 from paceline.edge.server import Addresses, serve
 from paceline.errors import ConfigurationError
-from paceline.settings import Settings, discovered_settings, load, worker_address
+from paceline.settings import (
+    Settings,
+    discovered_settings,
+    failed_tests,
+    load,
+    worker_address,
+)
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
 async def _serve(args: argparse.Namespace) -> None:
     if args.config is not None:
         settings = load(args.config, os.environ)
+        for failure in failed_tests(settings, file=str(args.config)):
+            log.warning("a routing test fails: %s", failure)
     else:
         settings = await settings_from_workers(args.worker)
     settings = with_ports(settings, args.port, args.admin_port)

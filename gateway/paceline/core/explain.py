@@ -42,9 +42,11 @@ def explain_choice(choice: Choice | None) -> dict[str, Any]:
 
 
 def explain_classification(classification: Classification) -> dict[str, Any]:
+    """What a request was taken for. Only a client's own label is certain: none is rounded to 1."""
+    confidence = classification.label_confidence
     return {
         "workload": classification.workload.value,
-        "label_confidence": round(classification.label_confidence, 3),
+        "label_confidence": round(confidence if confidence == 1.0 else min(confidence, 0.999), 3),
         "copy_ratio": round(classification.copy_ratio.expected, 3),
         "because": list(classification.reasons),
     }
@@ -111,6 +113,11 @@ _SENTENCES = {
 _WITHOUT_COSTS = frozenset(
     [Reason.RULE, Reason.DEFAULT, Reason.ONLY, Reason.GATE, Reason.SPILL, Reason.LAST_RESORT]
 )
+
+
+def how_sure(confidence: float) -> str:
+    """In whole percents; 100 % is only what is certain."""
+    return f"{confidence if confidence == 1.0 else min(confidence, 0.99):.0%}"
 
 
 def _choice_in_short(choice: Choice) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from paceline.core.beliefs import Beliefs
 from paceline.core.caller import caller_of
 from paceline.core.choose import Adaptive
 from paceline.core.decide import decide
-from paceline.core.explain import why
+from paceline.core.explain import how_sure, why
 from paceline.core.features import measure
 from paceline.core.types import (
     Decision,
@@ -109,7 +109,7 @@ def _expected(test: RoutingTest) -> str:
 
 def _reasons(decision: Decision) -> Iterator[str]:
     because = ", ".join(decision.classification.reasons) or "no evidence"
-    yield f"{decision.classification.label_confidence:.2f} sure because of {because}"
+    yield f"{how_sure(decision.classification.label_confidence)} sure because of {because}"
     copied = decision.classification.copy_ratio.expected
     yield f"copy ratio {copied:.2f}"
     yield f"pool by {f'rule {decision.rule}' if decision.rule else decision.reason}"

@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from paceline.core.explain import how_sure
 from paceline.core.types import Workload
 from paceline.settings import PoolSettings, Settings
 
@@ -125,7 +126,7 @@ def lines(outcome: Outcome) -> str:
     return (
         f"[bold]{said['workload']:<5} → {said['pool']}[/bold]"
         f"  ({said['reason']}{' ' + said['rule'] if said['rule'] else ''})\n"
-        f"        {said['label_confidence']:.0%} sure, by {', '.join(said['because'][:3])}\n"
+        f"        {how_sure(said['label_confidence'])} sure, by {', '.join(said['because'][:3])}\n"
         f"        {tokens}, {drafted}; first after {outcome.ttft_s * 1000:.0f} ms, "
         f"all in {outcome.total_s:.2f} s"
     )
