@@ -122,6 +122,7 @@ check: fast-check test demo-check  ## format, lint, types, import rules, tests
 fast-check: $(READY) $(JS_READY)  ## format, lint, types, import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/clang-format --dry-run --Werror gateway/paceline/native/*.[ch]
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@if test -e $(JS_READY); then cd $(JS) && npm run --silent check; fi
@@ -129,6 +130,7 @@ fast-check: $(READY) $(JS_READY)  ## format, lint, types, import rules
 format: $(READY) $(JS_READY)  ## put the code into shape
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+	@$(BIN)/clang-format -i gateway/paceline/native/*.[ch]
 	@if test -e $(JS_READY); then cd $(JS) && npm run --silent format; fi
 
 clean:  ## remove the environment and caches

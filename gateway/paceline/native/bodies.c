@@ -10,11 +10,20 @@
 #endif
 
 /* Keys of a body and fields of the values made of it, in the order in which they are made. */
-enum { MESSAGES, MODEL, STREAM, TEMPERATURE, MAX_TOKENS, MAX_COMPLETION_TOKENS, ROLE, CONTENT,
-       NUM_KEYS };
+enum {
+    MESSAGES,
+    MODEL,
+    STREAM,
+    TEMPERATURE,
+    MAX_TOKENS,
+    MAX_COMPLETION_TOKENS,
+    ROLE,
+    CONTENT,
+    NUM_KEYS
+};
 static const char *const KEYS[NUM_KEYS] = {
-    "messages",   "model", "stream", "temperature", "max_tokens", "max_completion_tokens",
-    "role",       "content",
+    "messages", "model",   "stream", "temperature", "max_tokens", "max_completion_tokens",
+    "role",     "content",
 };
 static const char *const VIEW_FIELDS[] = {"endpoint", "model",      "stream",      "system",
                                           "turns",    "max_tokens", "temperature", "has_text"};
@@ -51,8 +60,7 @@ static PyObject *max_tokens(const State *self, PyObject *body) {
 
 static PyObject *temperature(const State *self, PyObject *body) {
     PyObject *value = get(self, body, TEMPERATURE);
-    if (value == NULL || (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value)))
-        Py_RETURN_NONE;
+    if (value == NULL || (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value))) Py_RETURN_NONE;
     double number = PyFloat_AsDouble(value);
     if (number == -1.0 && PyErr_Occurred()) {
         if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return NULL; /* there was no memory */
@@ -228,9 +236,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg) {
     return each_object(PyModule_GetState(module), visited, &(Visitor){visit, arg});
 }
 
-static int clear(PyObject *module) {
-    return each_object(PyModule_GetState(module), cleared, NULL);
-}
+static int clear(PyObject *module) { return each_object(PyModule_GetState(module), cleared, NULL); }
 
 static void release(void *module) { clear(module); }
 
@@ -242,7 +248,8 @@ static PyObject *configure(PyObject *module, PyObject *args) {
     PyObject *seldom = NULL, *most = NULL;
     if (take(&seldom, views, "SELDOM_SAID") && take(&most, views, "MAX_MESSAGES") &&
         take(&self->view, views, "RequestView") && take(&self->turn, views, "Turn") &&
-        take(&self->law_of_view, views, "chat_view") && take(&self->law_of_name, names, "renamed")) {
+        take(&self->law_of_view, views, "chat_view") &&
+        take(&self->law_of_name, names, "renamed")) {
         self->max_messages = PyLong_AsSsize_t(most);
         self->seldom_said = PySequence_Tuple(seldom);
     }
@@ -276,8 +283,15 @@ static PyMethodDef METHODS[] = {
 static PyModuleDef_Slot SLOTS[] = {{0, NULL}};
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "bodies", "The twins of what reads and renames bodies.", sizeof(State),
-    METHODS, SLOTS, traverse, clear, release,
+    PyModuleDef_HEAD_INIT,
+    "bodies",
+    "The twins of what reads and renames bodies.",
+    sizeof(State),
+    METHODS,
+    SLOTS,
+    traverse,
+    clear,
+    release,
 };
 
 PyMODINIT_FUNC PyInit_bodies(void) { return PyModuleDef_Init(&MODULE); }

@@ -47,8 +47,8 @@ static PyObject *conversation_of(const State *self, PyObject *key_name, PyObject
     Py_ssize_t size = PyUnicode_GET_LENGTH(text), at = 0;
     if (size == 0) return Py_NewRef(self->none);
     if (size > self->most_chars) size = self->most_chars;
-    PyObject *parts[] = {key_name == Py_None ? self->none : key_name, self->zero, model,
-                         self->zero, text};
+    PyObject *parts[] = {key_name == Py_None ? self->none : key_name, self->zero, model, self->zero,
+                         text};
     enum { NUM_PARTS = sizeof parts / sizeof *parts };
     Py_ssize_t total = size;
     Py_UCS4 greatest = PyUnicode_MAX_CHAR_VALUE(text);
@@ -94,8 +94,8 @@ static PyObject *usual_caller(const State *self, PyObject *const *args) {
     if (!is_text(text)) return NULL;
     PyObject *conversation = conversation_of(self, key_name, model, text);
     if (conversation == NULL) return NULL;
-    PyObject *template = args[6] == Py_True ? template_of(key_name, model, system)
-                                            : PyLong_FromLong(0);
+    PyObject *template =
+        args[6] == Py_True ? template_of(key_name, model, system) : PyLong_FromLong(0);
     PyObject *caller = NULL;
     if (template != NULL) {
         PyObject *fields[NUM_FIELDS] = {
@@ -154,9 +154,10 @@ static PyObject *configure(PyObject *module, PyObject *args) {
     int is_there = take(&self->interactive, priorities, "INTERACTIVE");
     Py_DECREF(priorities);
     PyObject *most = NULL;
-    if (!is_there || !take(&self->view, types, "RequestView") || !take(&self->turn, types, "Turn") ||
-        !take(&self->caller, types, "Caller") || !take(&self->sessions, law, "SESSION_HEADERS") ||
-        !take(&self->ours, law, "OURS") || !take(&most, law, "MAX_CONVERSATION_CHARS"))
+    if (!is_there || !take(&self->view, types, "RequestView") ||
+        !take(&self->turn, types, "Turn") || !take(&self->caller, types, "Caller") ||
+        !take(&self->sessions, law, "SESSION_HEADERS") || !take(&self->ours, law, "OURS") ||
+        !take(&most, law, "MAX_CONVERSATION_CHARS"))
         return NULL;
     self->most_chars = PyLong_AsSsize_t(most);
     Py_DECREF(most);
@@ -186,8 +187,15 @@ static PyMethodDef METHODS[] = {
 static PyModuleDef_Slot SLOTS[] = {{0, NULL}};
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "caller", "The twin of `paceline.core.caller`.", sizeof(State),
-    METHODS, SLOTS, traverse, clear, release,
+    PyModuleDef_HEAD_INIT,
+    "caller",
+    "The twin of `paceline.core.caller`.",
+    sizeof(State),
+    METHODS,
+    SLOTS,
+    traverse,
+    clear,
+    release,
 };
 
 PyMODINIT_FUNC PyInit_caller(void) { return PyModuleDef_Init(&MODULE); }

@@ -150,8 +150,7 @@ static int reckon(const State *self, const Case *at, PyObject *worker, Sum *sum)
     sum->prefill_s = pass_s + token_s * at->prompt_tokens;
     sum->queue = (waiting > 0.0 ? waiting : 0.0) / seats;
     sum->harm = at->eta * running * (1.0 - before_s / pass_s);
-    sum->slope_s =
-        at->output_tokens * pass_s * (1.0 + sum->queue + sum->harm) * at->preference;
+    sum->slope_s = at->output_tokens * pass_s * (1.0 + sum->queue + sum->harm) * at->preference;
     sum->cost_s = sum->prefill_s * at->preference + sum->slope_s * at->inverse_tau;
     if (isnan(sum->cost_s)) { /* how those are ordered is Python's sort's to say */
         Py_DECREF(step);
@@ -187,14 +186,13 @@ static int read_case(const State *self, const Parts *parts, Case *at, Py_ssize_t
            as_double(PyTuple_GET_ITEM(means, *limit), &at->inverse_tau);
 }
 
-static PyObject *terms_of(const State *self, const Parts *parts, const Sum *sum,
-                          Py_ssize_t limit) {
+static PyObject *terms_of(const State *self, const Parts *parts, const Sum *sum, Py_ssize_t limit) {
     PyObject *made[] = {
-        PyLong_FromSsize_t(limit),         PyFloat_FromDouble(sum->running),
+        PyLong_FromSsize_t(limit),          PyFloat_FromDouble(sum->running),
         PyFloat_FromDouble(sum->scheduled), PyFloat_FromDouble(sum->pass_s),
-        PyFloat_FromDouble(sum->before_s), PyFloat_FromDouble(sum->prefill_s),
-        PyFloat_FromDouble(sum->queue),    PyFloat_FromDouble(sum->harm),
-        PyFloat_FromDouble(sum->slope_s),  PyFloat_FromDouble(sum->cost_s),
+        PyFloat_FromDouble(sum->before_s),  PyFloat_FromDouble(sum->prefill_s),
+        PyFloat_FromDouble(sum->queue),     PyFloat_FromDouble(sum->harm),
+        PyFloat_FromDouble(sum->slope_s),   PyFloat_FromDouble(sum->cost_s),
     };
     enum { NUM_MADE = sizeof made / sizeof *made };
     PyObject *terms = NULL;
@@ -219,8 +217,8 @@ static PyObject *terms_of(const State *self, const Parts *parts, const Sum *sum,
             made[8], /* slope_s */
             made[9], /* cost_s */
         };
-        terms = PyObject_Vectorcall(self->classes[TERMS], fields, sizeof fields / sizeof *fields,
-                                    NULL);
+        terms =
+            PyObject_Vectorcall(self->classes[TERMS], fields, sizeof fields / sizeof *fields, NULL);
     }
     for (int i = 0; i < NUM_MADE; i++) Py_XDECREF(made[i]);
     return terms;
@@ -533,12 +531,11 @@ static PyObject *choose(PyObject *module, PyObject *const *args, Py_ssize_t num_
     PyObject *pools = args[0], *adaptive = args[2], *result = NULL;
     double draw, exploration;
     Offers offers = {.num_pools = 0, .default_pool = -1};
-    int is_usual = is_a(self, adaptive, ADAPTIVE) &&
-                   (PyList_CheckExact(pools) || PyTuple_CheckExact(pools)) &&
-                   PySequence_Fast_GET_SIZE(pools) > 0 &&
-                   PySequence_Fast_GET_SIZE(pools) <= MOST_POOLS &&
-                   as_double(GET(adaptive, ADAPTIVE_draw), &draw) &&
-                   as_double(GET(adaptive, ADAPTIVE_exploration), &exploration);
+    int is_usual =
+        is_a(self, adaptive, ADAPTIVE) && (PyList_CheckExact(pools) || PyTuple_CheckExact(pools)) &&
+        PySequence_Fast_GET_SIZE(pools) > 0 && PySequence_Fast_GET_SIZE(pools) <= MOST_POOLS &&
+        as_double(GET(adaptive, ADAPTIVE_draw), &draw) &&
+        as_double(GET(adaptive, ADAPTIVE_exploration), &exploration);
     PyObject *place = is_usual ? GET(adaptive, ADAPTIVE_place) : NULL;
     if (is_usual && (place == Py_None ? draw >= exploration : is_a(self, place, PLACE))) {
         int done = gather(self, pools, args[1], adaptive, args[3], args[4], &offers);
@@ -616,7 +613,8 @@ static int clear(PyObject *module) {
 static void finish(void *module) { clear(module); }
 
 static PyMethodDef METHODS[] = {
-    {"configure", configure, METH_VARARGS, "Takes the two modules of the law, and that of its types."},
+    {"configure", configure, METH_VARARGS,
+     "Takes the two modules of the law, and that of its types."},
     {"choose", (PyCFunction)(void (*)(void))choose, METH_FASTCALL,
      "As `paceline.core.choose.choose`, by position."},
     {"best", best, METH_O, "As `paceline.core.offers.best`."},
@@ -628,8 +626,15 @@ static PyMethodDef METHODS[] = {
 static PyModuleDef_Slot SLOTS[] = {{0, NULL}};
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "costs", "The twin of `paceline.core.choose`.", sizeof(State),
-    METHODS, SLOTS, traverse, clear, finish,
+    PyModuleDef_HEAD_INIT,
+    "costs",
+    "The twin of `paceline.core.choose`.",
+    sizeof(State),
+    METHODS,
+    SLOTS,
+    traverse,
+    clear,
+    finish,
 };
 
 PyMODINIT_FUNC PyInit_costs(void) { return PyModuleDef_Init(&MODULE); }

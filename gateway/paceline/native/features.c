@@ -115,7 +115,8 @@ static int is_look(PyObject *seen) {
 
 static PyObject *features_of(const State *self, PyObject *view, PyObject *text, PyObject *seen,
                              Py_ssize_t prompt_chars) {
-    Py_ssize_t given = PyUnicode_GET_LENGTH(text) - PyUnicode_GET_LENGTH(PyTuple_GET_ITEM(seen, 0)) -
+    Py_ssize_t given = PyUnicode_GET_LENGTH(text) -
+                       PyUnicode_GET_LENGTH(PyTuple_GET_ITEM(seen, 0)) -
                        PyUnicode_GET_LENGTH(PyTuple_GET_ITEM(seen, 1));
     int material = material_of(self, given, PyTuple_GET_ITEM(seen, 2) == Py_True);
     PyObject *signals = with_system(self, PyTuple_GET_ITEM(seen, 3), GET(view, VIEW_system));
@@ -142,7 +143,8 @@ static PyObject *measure(PyObject *module, PyObject *view) {
     }
     PyObject *text = NULL;
     Py_ssize_t prompt_chars = 0;
-    if (is_a(self, view, VIEW) && is_text(GET(view, VIEW_system)) && asks_nothing_else(self, view)) {
+    if (is_a(self, view, VIEW) && is_text(GET(view, VIEW_system)) &&
+        asks_nothing_else(self, view)) {
         prompt_chars = PyUnicode_GET_LENGTH(GET(view, VIEW_system));
         text = asked_text(self, GET(view, VIEW_turns), &prompt_chars);
     }
@@ -161,9 +163,8 @@ static PyObject *measure(PyObject *module, PyObject *view) {
 /* Every object that the state holds; `f` is told of each. */
 static int each_object(State *self, int (*f)(PyObject **, void *), void *arg) {
     PyObject **objects[] = {
-        &self->law,         &self->look,  &self->system_signals,
-        &self->made_fields, &self->empty, &self->zero,
-        &self->union_name,
+        &self->law,   &self->look, &self->system_signals, &self->made_fields,
+        &self->empty, &self->zero, &self->union_name,
     };
     int told = 0;
     for (size_t i = 0; told == 0 && i < sizeof objects / sizeof *objects; i++)
@@ -177,9 +178,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg) {
     return each_object(PyModule_GetState(module), visited, &(Visitor){visit, arg});
 }
 
-static int clear(PyObject *module) {
-    return each_object(PyModule_GetState(module), cleared, NULL);
-}
+static int clear(PyObject *module) { return each_object(PyModule_GetState(module), cleared, NULL); }
 
 static void finish(void *module) { clear(module); }
 
@@ -238,8 +237,15 @@ static PyMethodDef METHODS[] = {
 static PyModuleDef_Slot SLOTS[] = {{0, NULL}};
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "features", "The twin of `paceline.core.features`.", sizeof(State),
-    METHODS, SLOTS, traverse, clear, finish,
+    PyModuleDef_HEAD_INIT,
+    "features",
+    "The twin of `paceline.core.features`.",
+    sizeof(State),
+    METHODS,
+    SLOTS,
+    traverse,
+    clear,
+    finish,
 };
 
 PyMODINIT_FUNC PyInit_features(void) { return PyModuleDef_Init(&MODULE); }

@@ -279,8 +279,8 @@ static PyObject *configure(PyObject *module, PyObject *args) {
 /* Every object that the state holds; `f` is told of each. */
 static int each_object(State *self, int (*f)(PyObject **, void *), void *arg) {
     PyObject **objects[] = {
-        &self->law,     &self->law_of_classes, &self->model, &self->mixture, &self->made_fields,
-        &self->names,
+        &self->law,     &self->law_of_classes, &self->model,
+        &self->mixture, &self->made_fields,    &self->names,
     };
     int told = 0;
     for (size_t i = 0; told == 0 && i < sizeof objects / sizeof *objects; i++)
@@ -438,8 +438,7 @@ static PyObject *configure_classes(PyObject *module, PyObject *args) {
 
 static PyMethodDef METHODS[] = {
     {"configure", configure, METH_VARARGS, "Takes the law, and the least log that counts."},
-    {"judge", (PyCFunction)(void (*)(void))judge, METH_FASTCALL,
-     "As `paceline.core.judge.judge`."},
+    {"judge", (PyCFunction)(void (*)(void))judge, METH_FASTCALL, "As `paceline.core.judge.judge`."},
     {"configure_classes", configure_classes, METH_VARARGS,
      "Takes the law of `classify`, its model and what else it goes by."},
     {"classify", (PyCFunction)(void (*)(void))classify, METH_FASTCALL | METH_KEYWORDS,
@@ -450,8 +449,15 @@ static PyMethodDef METHODS[] = {
 static PyModuleDef_Slot SLOTS[] = {{0, NULL}};
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "judgement", "The twins of what judges requests.", sizeof(State),
-    METHODS, SLOTS, traverse, clear, finish,
+    PyModuleDef_HEAD_INIT,
+    "judgement",
+    "The twins of what judges requests.",
+    sizeof(State),
+    METHODS,
+    SLOTS,
+    traverse,
+    clear,
+    finish,
 };
 
 PyMODINIT_FUNC PyInit_judgement(void) { return PyModuleDef_Init(&MODULE); }

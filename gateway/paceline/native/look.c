@@ -34,80 +34,69 @@ typedef struct {
     Py_ssize_t size;
 } Span;
 
-static inline Py_ssize_t least(Py_ssize_t one, Py_ssize_t other) { return one < other ? one : other; }
+static inline Py_ssize_t least(Py_ssize_t one, Py_ssize_t other) {
+    return one < other ? one : other;
+}
 
 /* text[:n], text[n:] and text[-n:] with n of zero or more, and nothing of text[-0:] */
 static inline Span head_of(Span text, Py_ssize_t n) { return (Span){text.at, least(n, text.size)}; }
 
-static inline Span from(Span text, Py_ssize_t n)
-{
+static inline Span from(Span text, Py_ssize_t n) {
     n = least(n, text.size);
     return (Span){text.at + n, text.size - n};
 }
 
-static inline Span tail_of(Span text, Py_ssize_t n)
-{
+static inline Span tail_of(Span text, Py_ssize_t n) {
     return from(text, text.size - least(n, text.size));
 }
 
 /* text[begin:end], which is nothing where the end comes first */
-static inline Span between(Span text, Py_ssize_t begin, Py_ssize_t end)
-{
+static inline Span between(Span text, Py_ssize_t begin, Py_ssize_t end) {
     return from(head_of(text, end > begin ? end : begin), begin);
 }
 
-static inline bool ends_in(Span text, Byte one)
-{
+static inline bool ends_in(Span text, Byte one) {
     return text.size > 0 && text.at[text.size - 1] == one;
 }
 
-static inline Py_ssize_t find_byte(Span text, Byte one)
-{
+static inline Py_ssize_t find_byte(Span text, Byte one) {
     const Byte *hit = memchr(text.at, one, (size_t)text.size);
     return hit ? hit - text.at : -1;
 }
 
 static inline bool has_byte(Span text, Byte one) { return find_byte(text, one) >= 0; }
 
-static inline Py_ssize_t find_last_byte(Span text, Byte one)
-{
+static inline Py_ssize_t find_last_byte(Span text, Byte one) {
 #ifdef HAVE_MEMRCHR
     const Byte *hit = memrchr(text.at, one, (size_t)text.size);
     return hit ? hit - text.at : -1;
 #else
     Py_ssize_t place = text.size - 1;
-    while (place >= 0 && text.at[place] != one)
-        place--;
+    while (place >= 0 && text.at[place] != one) place--;
     return place;
 #endif
 }
 
-static inline bool is_at(const Byte *at, const char *mark, Py_ssize_t size)
-{
+static inline bool is_at(const Byte *at, const char *mark, Py_ssize_t size) {
     return memcmp(at, mark, (size_t)size) == 0;
 }
 
 /* Where a mark of one or more characters begins, first or last; -1 where it is not. */
-static inline Py_ssize_t find(Span text, const char *mark, Py_ssize_t size)
-{
+static inline Py_ssize_t find(Span text, const char *mark, Py_ssize_t size) {
     for (Py_ssize_t place = 0; place + size <= text.size; place++) {
         Span rest = between(text, place, text.size - size + 1);
         Py_ssize_t step = find_byte(rest, (Byte)mark[0]);
-        if (step < 0)
-            break;
+        if (step < 0) break;
         place += step;
-        if (is_at(text.at + place + 1, mark + 1, size - 1))
-            return place;
+        if (is_at(text.at + place + 1, mark + 1, size - 1)) return place;
     }
     return -1;
 }
 
-static inline Py_ssize_t find_last(Span text, const char *mark, Py_ssize_t size)
-{
+static inline Py_ssize_t find_last(Span text, const char *mark, Py_ssize_t size) {
     for (Py_ssize_t end = text.size - size + 1; end > 0;) {
         Py_ssize_t place = find_last_byte(head_of(text, end), (Byte)mark[0]);
-        if (place < 0 || is_at(text.at + place, mark, size))
-            return place;
+        if (place < 0 || is_at(text.at + place, mark, size)) return place;
         end = place;
     }
     return -1;
@@ -124,24 +113,19 @@ typedef struct {
     bool there;
 } Cut;
 
-static inline Cut cut_at(Span text, Py_ssize_t place, Py_ssize_t size)
-{
+static inline Cut cut_at(Span text, Py_ssize_t place, Py_ssize_t size) {
     return (Cut){head_of(text, place), from(text, place + size), true};
 }
 
-static inline Cut partition(Span text, const char *mark, Py_ssize_t size)
-{
+static inline Cut partition(Span text, const char *mark, Py_ssize_t size) {
     Py_ssize_t place = find(text, mark, size);
-    if (place < 0)
-        return (Cut){text, from(text, text.size), false};
+    if (place < 0) return (Cut){text, from(text, text.size), false};
     return cut_at(text, place, size);
 }
 
-static inline Cut rpartition(Span text, const char *mark, Py_ssize_t size)
-{
+static inline Cut rpartition(Span text, const char *mark, Py_ssize_t size) {
     Py_ssize_t place = find_last(text, mark, size);
-    if (place < 0)
-        return (Cut){head_of(text, 0), text, false};
+    if (place < 0) return (Cut){head_of(text, 0), text, false};
     return cut_at(text, place, size);
 }
 
@@ -150,15 +134,12 @@ static inline bool is_space(Byte one) { return Py_UNICODE_ISSPACE(one); }
 
 static inline bool is_margin(Byte one) { return one == '\n' || one == ' '; }
 
-static inline Span rstrip(Span text, bool (*is_cut)(Byte))
-{
-    while (text.size > 0 && is_cut(text.at[text.size - 1]))
-        text.size--;
+static inline Span rstrip(Span text, bool (*is_cut)(Byte)) {
+    while (text.size > 0 && is_cut(text.at[text.size - 1])) text.size--;
     return text;
 }
 
-static inline Span strip(Span text, bool (*is_cut)(Byte))
-{
+static inline Span strip(Span text, bool (*is_cut)(Byte)) {
     while (text.size > 0 && is_cut(text.at[0])) {
         text.at++;
         text.size--;
@@ -243,33 +224,25 @@ typedef struct {
 static inline uint32_t hashed(uint32_t hash, Byte one) { return (hash ^ one) * 0x01000193u; }
 
 /* The table is walked from the upper bits of a hash, and its lower ones tell strings apart. */
-static inline size_t slot_of(const State *state, uint32_t hash)
-{
+static inline size_t slot_of(const State *state, uint32_t hash) {
     return (hash >> 16 ^ hash >> 8) & state->last_slot;
 }
 
 /* What is known of a word, which is spelt as in the text. */
-static const Known *known_of(const State *state, Span word, uint32_t hash)
-{
+static const Known *known_of(const State *state, Span word, uint32_t hash) {
     for (size_t place = slot_of(state, hash);; place = (place + 1) & state->last_slot) {
         Slot slot = state->slots[place];
-        if (!slot.number)
-            return NULL;
-        if (slot.tag != (uint16_t)hash)
-            continue;
+        if (!slot.number) return NULL;
+        if (slot.tag != (uint16_t)hash) continue;
         const Known *known = &state->known[slot.number - 1];
-        if (known->size != word.size)
-            continue;
+        if (known->size != word.size) continue;
         Py_ssize_t same = 0;
-        while (same < word.size && state->word_byte[word.at[same]] == known->at[same])
-            same++;
-        if (same == word.size)
-            return known;
+        while (same < word.size && state->word_byte[word.at[same]] == known->at[same]) same++;
+        if (same == word.size) return known;
     }
 }
 
-static uint32_t hash_of(const State *state, Span word)
-{
+static uint32_t hash_of(const State *state, Span word) {
     uint32_t hash = SEED;
     for (Py_ssize_t place = 0; place < word.size; place++)
         hash = hashed(hash, state->word_byte[word.at[place]]);
@@ -279,33 +252,26 @@ static uint32_t hash_of(const State *state, Span word)
 /* ---- code and prose --------------------------------------------------------------------------- */
 
 /* Whether `symbol_share` of the text is more: of source code the first lines tell. */
-static bool has_symbols(const State *state, Span text, double share)
-{
+static bool has_symbols(const State *state, Span text, double share) {
     Py_ssize_t num_symbols = 0;
     for (Span rest = text; rest.size > 0;) {
         Py_ssize_t place = find_byte(rest, '(');
-        if (place < 0)
-            break;
+        if (place < 0) break;
         bool is_first = rest.at + place == text.at;
-        if (is_first || rest.at[place - 1] != ' ')
-            num_symbols += 2;
+        if (is_first || rest.at[place - 1] != ' ') num_symbols += 2;
         rest = from(rest, place + 1);
     }
     for (Py_ssize_t place = 0; place < text.size;) {
         Py_ssize_t end = least(place + 64, text.size);
 #pragma GCC unroll 8
-        for (; place < end; place++)
-            num_symbols += state->is_symbol[text.at[place]];
-        if ((double)num_symbols / (double)text.size > share)
-            return true;
+        for (; place < end; place++) num_symbols += state->is_symbol[text.at[place]];
+        if ((double)num_symbols / (double)text.size > share) return true;
     }
     return false;
 }
 
-static bool is_code(const State *state, Span text)
-{
-    if (has_symbols(state, text, state->code_share))
-        return true;
+static bool is_code(const State *state, Span text) {
+    if (has_symbols(state, text, state->code_share)) return true;
     Py_ssize_t num_lines = 0, num_indented = 0;
     for (Py_ssize_t place; (place = find_byte(text, '\n')) >= 0;) {
         text = from(text, place + 1);
@@ -316,11 +282,9 @@ static bool is_code(const State *state, Span text)
     return num_lines >= 2 && num_indented >= 2 && num_indented * 3 > num_lines;
 }
 
-static bool is_opener(const State *state, Span word)
-{
+static bool is_opener(const State *state, Span word) {
     Byte lower[LONGEST_OPENER];
-    if (word.size > LONGEST_OPENER)
-        return false;
+    if (word.size > LONGEST_OPENER) return false;
     for (Py_ssize_t place = 0; place < word.size; place++) {
         lower[place] = (Byte)Py_TOLOWER(word.at[place]);
         if (!state->word_byte[lower[place]]) /* a mark, which no opener has */
@@ -331,15 +295,12 @@ static bool is_opener(const State *state, Span word)
     return known && known->kinds & OPENER;
 }
 
-static bool is_code_line(const State *state, Span line)
-{
-    if (!line.size)
-        return false;
+static bool is_code_line(const State *state, Span line) {
+    if (!line.size) return false;
     if (line.at[0] == '<' && ends_in(line, '>')) {
         Span inside = from(line, find_byte(line, '>') + 1);
         Py_ssize_t last = find_last_byte(inside, '<');
-        if (last > 0)
-            line = head_of(inside, last);
+        if (last > 0) line = head_of(inside, last);
     }
     if (state->is_code_start[line.at[0]] || ends_in(line, '{') || ends_in(line, '}') ||
         ends_in(line, ';'))
@@ -347,23 +308,18 @@ static bool is_code_line(const State *state, Span line)
     bool opens = false, imports = false;
     int num_words = 0;
     for (Span rest = line;; num_words++) {
-        while (rest.size > 0 && is_space(rest.at[0]))
-            rest = from(rest, 1);
-        if (!rest.size)
-            break;
+        while (rest.size > 0 && is_space(rest.at[0])) rest = from(rest, 1);
+        if (!rest.size) break;
         Span word = rest;
         if (num_words < 6) /* the seventh is all that is left */
             for (word.size = 1; word.size < rest.size && !is_space(rest.at[word.size]);)
                 word.size++;
-        if (num_words == 0)
-            opens = is_opener(state, word);
+        if (num_words == 0) opens = is_opener(state, word);
         imports = imports || (word.size == 6 && is_at(word.at, "import", 6));
         rest = from(rest, word.size);
     }
-    if (!num_words)
-        return false;
-    if (opens && (num_words < 4 || imports))
-        return true;
+    if (!num_words) return false;
+    if (opens && (num_words < 4 || imports)) return true;
     bool is_long = num_words > 6 && !opens;
     return has_symbols(state, line, is_long ? state->long_line_share : state->line_share);
 }
@@ -375,8 +331,7 @@ typedef struct {
     bool is_code;
 } Split;
 
-static Split around_lines(const State *state, Span text)
-{
+static Split around_lines(const State *state, Span text) {
     Span nothing = head_of(text, 0);
     Cut lines = partition(text, "\n", 1);
     if (lines.there) {
@@ -401,24 +356,19 @@ static Split around_lines(const State *state, Span text)
     return (Split){head_of(text, state->ask_chars), rest, nothing, false};
 }
 
-static bool is_material(const State *state, Span block, Py_ssize_t shortest)
-{
-    if (block.size > state->paragraph_chars)
-        return true;
+static bool is_material(const State *state, Span block, Py_ssize_t shortest) {
+    if (block.size > state->paragraph_chars) return true;
     return block.size > state->short_paragraph_chars && block.size > 3 * shortest;
 }
 
-static Span short_line(const State *state, Span line, Span rest)
-{
+static Span short_line(const State *state, Span line, Span rest) {
     bool is_short = line.size < state->short_paragraph_chars && 3 * line.size < rest.size;
     return is_short ? line : head_of(line, 0);
 }
 
-static Split around_prose(const State *state, Span text)
-{
+static Split around_prose(const State *state, Span text) {
     Cut gap = partition(text, "\n\n", 2);
-    if (!gap.there)
-        return around_lines(state, text);
+    if (!gap.there) return around_lines(state, text);
     Cut ending = rpartition(gap.tail, "\n\n", 2);
     Span head = gap.head, middle = ending.head, tail = ending.tail;
     Py_ssize_t shortest = least(head.size, tail.size);
@@ -454,13 +404,11 @@ static Split around_prose(const State *state, Span text)
     return parts;
 }
 
-static Split around_code(const State *state, Span text)
-{
+static Split around_code(const State *state, Span text) {
     Span rest = head_of(text, state->ask_chars), before = head_of(text, 0);
     for (Py_ssize_t cuts = 0;; cuts++) {
         Py_ssize_t end = cuts < state->max_lines ? find_byte(rest, '\n') : -1;
-        if (is_code_line(state, end < 0 ? rest : head_of(rest, end)))
-            break;
+        if (is_code_line(state, end < 0 ? rest : head_of(rest, end))) break;
         if (end < 0) /* all of it reads as prose: symbols of another kind */
             return around_prose(state, text);
         before.size = rest.at + end - text.at;
@@ -470,11 +418,9 @@ static Split around_code(const State *state, Span text)
     Span after = from(text, text.size);
     for (Py_ssize_t cuts = 0;; cuts++) {
         Py_ssize_t end = cuts < state->max_lines ? find_last_byte(rest, '\n') : -1;
-        if (is_code_line(state, from(rest, end + 1)))
-            break;
+        if (is_code_line(state, from(rest, end + 1))) break;
         after = from(text, rest.at + end + 1 - text.at);
-        if (end < 0)
-            break;
+        if (end < 0) break;
         rest = head_of(rest, end);
     }
     Span material = between(text, before.size, text.size - after.size);
@@ -482,8 +428,7 @@ static Split around_code(const State *state, Span text)
 }
 
 /* `text` is what is read of the text, with no carriage returns before line feeds. */
-static Split split(const State *state, Span text)
-{
+static Split split(const State *state, Span text) {
     text = strip(text, is_margin);
     Py_ssize_t first = FIND(text, "```");
     if (first >= 0) {
@@ -497,9 +442,8 @@ static Split split(const State *state, Span text)
     if (has_byte(text, '\n')) {
         if (text.size > 40 && is_code(state, head_of(text, state->sample_chars)))
             return around_code(state, text);
-    }
-    else if (text.size > 0 && state->is_open_end[text.at[text.size - 1]] &&
-             is_code_line(state, text)) {
+    } else if (text.size > 0 && state->is_open_end[text.at[text.size - 1]] &&
+               is_code_line(state, text)) {
         Span nothing = head_of(text, 0);
         return (Split){nothing, nothing, text, true};
     }
@@ -522,8 +466,7 @@ typedef struct {
 } Word;
 
 /* The next of `words_of`. A dot is no part of a word that it ends, nor are those at the very end. */
-static bool next_word(const State *state, Span *rest, Word *word)
-{
+static bool next_word(const State *state, Span *rest, Word *word) {
     const Byte *at = rest->at, *end = at + rest->size;
     while (at < end) {
         Byte one;
@@ -533,18 +476,15 @@ static bool next_word(const State *state, Span *rest, Word *word)
         }
         const Byte *begin = at;
         uint32_t hash = SEED;
-        for (; at < end && (one = state->word_byte[*at]); at++)
-            hash = hashed(hash, one);
+        for (; at < end && (one = state->word_byte[*at]); at++) hash = hashed(hash, one);
         Span text = {begin, at - begin};
         if (at[-1] == '.') {
             /* A mark counts as a blank, and so does all that is no mark but the line feed. */
             if (at == end)
-                while (text.size > 0 && ends_in(text, '.'))
-                    text.size--;
+                while (text.size > 0 && ends_in(text, '.')) text.size--;
             else if (*at == '\n' || !is_space(*at) || *at == ' ')
                 text.size--;
-            if (!text.size)
-                continue;
+            if (!text.size) continue;
             hash = hash_of(state, text);
         }
         *word = (Word){text, hash};
@@ -555,8 +495,7 @@ static bool next_word(const State *state, Span *rest, Word *word)
 }
 
 /* What a word's stem means, or none. */
-static unsigned stem_of(const State *state, const Word *word, const Known *known)
-{
+static unsigned stem_of(const State *state, const Word *word, const Known *known) {
     if (word->text.size > state->stem_chars) {
         Span stem = head_of(word->text, state->stem_chars);
         known = known_of(state, stem, hash_of(state, stem));
@@ -565,15 +504,13 @@ static unsigned stem_of(const State *state, const Word *word, const Known *known
 }
 
 /* The concepts in one of the two parts; whether the parts so far ask for something. */
-static bool hear(const State *state, Span part, bool acts, Found *found)
-{
+static bool hear(const State *state, Span part, bool acts, Found *found) {
     Word word;
-    if (!next_word(state, &part, &word))
-        return acts;
-    if (has_byte(word.text, '.') || has_byte(word.text, '/')) { /* the path of a file that follows */
+    if (!next_word(state, &part, &word)) return acts;
+    if (has_byte(word.text, '.') ||
+        has_byte(word.text, '/')) { /* the path of a file that follows */
         Word path = word;
-        if (!next_word(state, &part, &word))
-            word = path;
+        if (!next_word(state, &part, &word)) word = path;
     }
     uint64_t asked = 0, mentioned = 0, seen[MOST_LANGUAGES / 64] = {0};
     unsigned opening[2] = {0, 0};
@@ -586,81 +523,65 @@ static bool hear(const State *state, Span part, bool acts, Found *found)
             unsigned stem = stem_of(state, &word, known);
             unsigned concept = kinds & WORD ? known->word : stem;
             asked |= UINT64_C(1) << concept | UINT64_C(1) << stem;
-            if (place < 2)
-                opening[place] = concept;
-        }
-        else if (acts && !(asked & state->actions))
+            if (place < 2) opening[place] = concept;
+        } else if (acts && !(asked & state->actions))
             return acts; /* the end of a pasted letter */
-        if (kinds & WORD)
-            mentioned |= UINT64_C(1) << known->word;
+        if (kinds & WORD) mentioned |= UINT64_C(1) << known->word;
         if (kinds & LANGUAGE) { /* only where its name stands first */
-            uint64_t *names = &seen[known->language / 64], bit = UINT64_C(1) << known->language % 64;
+            uint64_t *names = &seen[known->language / 64], bit = UINT64_C(1)
+                                                                 << known->language % 64;
             names_language = names_language || (is_after_to && !(*names & bit));
             *names |= bit;
         }
         is_after_to = kinds & TO;
         place++;
     } while (next_word(state, &part, &word));
-    if (acts && !(asked & state->actions))
-        return acts;
+    if (acts && !(asked & state->actions)) return acts;
     asked &= ~(UINT64_C(1) << state->none);
     found->said[MENTIONS] |= (mentioned | asked) & ~state->weak;
     found->said[ASKS] |= asked;
     found->said[FIRST] |= UINT64_C(1) << opening[0];
-    if (place > 1)
-        found->said[SECOND] |= UINT64_C(1) << opening[1];
-    if (names_language)
-        note(found, TO_LANGUAGE);
+    if (place > 1) found->said[SECOND] |= UINT64_C(1) << opening[1];
+    if (names_language) note(found, TO_LANGUAGE);
     return asked & state->actions;
 }
 
-static void word_signals(const State *state, const Split *parts, Found *found)
-{
+static void word_signals(const State *state, const Split *parts, Found *found) {
     bool acts = hear(state, parts->before, false, found);
     hear(state, parts->after, acts, found);
-    if (!found->said[FIRST])
-        note(found, NO_ASK);
+    if (!found->said[FIRST]) note(found, NO_ASK);
 }
 
 /* ---- what else the text has ------------------------------------------------------------------- */
 
 /* Whether a text has one of some marks, which in a text whose case is no matter are in lower case. */
-static inline bool has_any(const Marks *marks, Span text, bool lowers)
-{
+static inline bool has_any(const Marks *marks, Span text, bool lowers) {
 #define SPELT(place) (lowers ? Py_TOLOWER(text.at[place]) : text.at[place])
     for (Py_ssize_t begin = 0; begin + 1 < text.size; begin++) {
         unsigned maybe = marks->first[SPELT(begin)];
-        if (!maybe)
-            continue;
+        if (!maybe) continue;
         maybe &= marks->second[SPELT(begin + 1)];
         for (; maybe; maybe &= maybe - 1) {
             Span mark = marks->each[__builtin_ctz(maybe)];
-            if (mark.size > text.size - begin)
-                continue;
+            if (mark.size > text.size - begin) continue;
             Py_ssize_t same = 2;
-            while (same < mark.size && SPELT(begin + same) == mark.at[same])
-                same++;
-            if (same == mark.size)
-                return true;
+            while (same < mark.size && SPELT(begin + same) == mark.at[same]) same++;
+            if (same == mark.size) return true;
         }
     }
     return false;
 #undef SPELT
 }
 
-static Py_ssize_t count(Span text, Byte one)
-{
+static Py_ssize_t count(Span text, Byte one) {
     Py_ssize_t found = 0;
-    for (Py_ssize_t place = 0; place < text.size; place++)
-        found += text.at[place] == one;
+    for (Py_ssize_t place = 0; place < text.size; place++) found += text.at[place] == one;
     return found;
 }
 
-static bool is_unfinished(const State *state, Span code)
-{
+static bool is_unfinished(const State *state, Span code) {
     Span tail = rstrip(tail_of(code, 600), is_space);
-    if (count(tail, '{') > count(tail, '}'))
-        return true;
+    if (count(tail, '{') > count(tail, '}')) return true;
     for (Py_ssize_t place = 0; place < state->unfinished_ends.size; place++) {
         Span mark = state->unfinished_ends.each[place];
         if (mark.size <= tail.size &&
@@ -670,9 +591,8 @@ static bool is_unfinished(const State *state, Span code)
     return false;
 }
 
-static void text_signals(
-    const State *state, Span text, const Split *parts, bool is_first, Found *found)
-{
+static void text_signals(const State *state, Span text, const Split *parts, bool is_first,
+                         Found *found) {
     Span before = parts->before, after = parts->after;
     Py_ssize_t num_chars = before.size + after.size;
     while (found->length < state->num_ask_sizes && state->ask_sizes[found->length] < num_chars)
@@ -691,10 +611,8 @@ static void text_signals(
     }
     if ((has_byte(ends, '<') && has_any(&state->fill_marks, ends, false)) || HAS(ends, "[SUFFIX]"))
         note(found, FILL_IN_THE_MIDDLE);
-    if (HAS(ends, "@@ ") || HAS(ends, "--- a/"))
-        note(found, DIFF);
-    if (!num_chars && is_unfinished(state, parts->material))
-        note(found, UNFINISHED_CODE);
+    if (HAS(ends, "@@ ") || HAS(ends, "--- a/")) note(found, DIFF);
+    if (!num_chars && is_unfinished(state, parts->material)) note(found, UNFINISHED_CODE);
     if ((HAS(before, "file") || HAS(after, "file")) &&
         (has_any(&state->new_file, before, true) || has_any(&state->new_file, after, true)))
         note(found, NEW_FILE);
@@ -705,8 +623,7 @@ static void text_signals(
 /* ---- a look ----------------------------------------------------------------------------------- */
 
 /* What is read of a text: itself, or a copy where it must be changed. */
-static Span to_read(const State *state, Span text, Byte *copy)
-{
+static Span to_read(const State *state, Span text, Byte *copy) {
     Span read = text;
     if (text.size > state->look_chars) {
         Py_ssize_t half = state->look_chars / 2;
@@ -715,8 +632,7 @@ static Span to_read(const State *state, Span text, Byte *copy)
         memcpy(copy + half + 1, text.at + text.size - half, (size_t)half);
         read = (Span){copy, 2 * half + 1};
     }
-    if (!has_byte(read, '\r'))
-        return read;
+    if (!has_byte(read, '\r')) return read;
     Py_ssize_t size = 0;
     for (Py_ssize_t place = 0; place < read.size; place++)
         if (read.at[place] != '\r' || place + 1 == read.size || read.at[place + 1] != '\n')
@@ -724,40 +640,31 @@ static Span to_read(const State *state, Span text, Byte *copy)
     return (Span){copy, size};
 }
 
-static PyObject *string_of(Span span, Span text, PyObject *whole)
-{
-    if (span.at == text.at && span.size == text.size)
-        return Py_NewRef(whole);
+static PyObject *string_of(Span span, Span text, PyObject *whole) {
+    if (span.at == text.at && span.size == text.size) return Py_NewRef(whole);
     PyObject *string = PyUnicode_New(span.size, 127);
-    if (string && span.size)
-        memcpy(PyUnicode_1BYTE_DATA(string), span.at, (size_t)span.size);
+    if (string && span.size) memcpy(PyUnicode_1BYTE_DATA(string), span.at, (size_t)span.size);
     return string;
 }
 
-static int add_each(PyObject *set, uint64_t bits, PyObject *const *names)
-{
+static int add_each(PyObject *set, uint64_t bits, PyObject *const *names) {
     for (; bits; bits &= bits - 1)
-        if (PySet_Add(set, names[__builtin_ctzll(bits)]) < 0)
-            return -1;
+        if (PySet_Add(set, names[__builtin_ctzll(bits)]) < 0) return -1;
     return 0;
 }
 
-static PyObject *names_of(const State *state, const Found *found)
-{
+static PyObject *names_of(const State *state, const Found *found) {
     PyObject *names = PyFrozenSet_New(NULL); /* ours alone yet, and so it may be added to */
-    if (!names)
-        return NULL;
+    if (!names) return NULL;
     int failed = add_each(names, found->facts, state->of_fact);
     failed = failed || PySet_Add(names, state->of_length[found->length]);
     for (int saying = 0; !failed && saying < NUM_SAYINGS; saying++)
         failed = add_each(names, found->said[saying], state->of_concept[saying]);
-    if (failed)
-        Py_CLEAR(names);
+    if (failed) Py_CLEAR(names);
     return names;
 }
 
-static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t num_args)
-{
+static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t num_args) {
     const State *state = PyModule_GetState(module);
     if (num_args != 2) {
         PyErr_Format(PyExc_TypeError, "look takes 2 arguments, not %zd", num_args);
@@ -771,8 +678,7 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t num_ar
     if (!PyUnicode_CheckExact(whole) || !PyUnicode_IS_COMPACT_ASCII(whole))
         return PyObject_Vectorcall(state->law, args, 2, NULL);
     int is_first = PyObject_IsTrue(args[1]);
-    if (is_first < 0)
-        return NULL;
+    if (is_first < 0) return NULL;
 
     Byte copy[MOST_LOOKED_AT + 1];
     Span text = {PyUnicode_1BYTE_DATA(whole), PyUnicode_GET_LENGTH(whole)};
@@ -782,8 +688,7 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t num_ar
     text_signals(state, text, &parts, is_first, &found);
 
     PyObject *seen = PyTuple_New(4);
-    if (!seen)
-        return NULL;
+    if (!seen) return NULL;
     PyTuple_SET_ITEM(seen, 0, string_of(parts.before, text, whole));
     PyTuple_SET_ITEM(seen, 1, string_of(parts.after, text, whole));
     PyTuple_SET_ITEM(seen, 2, PyBool_FromLong(parts.is_code));
@@ -798,40 +703,32 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t num_ar
 
 /* ---- the tables, read once -------------------------------------------------------------------- */
 
-static int refuse(const char *name)
-{
+static int refuse(const char *name) {
     PyErr_Format(PyExc_ValueError, "look was not written for such a table: %s", name);
     return -1;
 }
 
-static int read_number(PyObject *tables, const char *name, Py_ssize_t most, Py_ssize_t *number)
-{
+static int read_number(PyObject *tables, const char *name, Py_ssize_t most, Py_ssize_t *number) {
     PyObject *value = PyMapping_GetItemString(tables, name);
-    if (!value)
-        return -1;
+    if (!value) return -1;
     *number = PyLong_AsSsize_t(value);
     Py_DECREF(value);
-    if (*number == -1 && PyErr_Occurred())
-        return -1;
+    if (*number == -1 && PyErr_Occurred()) return -1;
     return *number < 1 || *number > most ? refuse(name) : 0;
 }
 
-static int read_share(PyObject *tables, const char *name, double *share)
-{
+static int read_share(PyObject *tables, const char *name, double *share) {
     PyObject *value = PyMapping_GetItemString(tables, name);
-    if (!value)
-        return -1;
+    if (!value) return -1;
     *share = PyFloat_AsDouble(value);
     Py_DECREF(value);
     return *share == -1.0 && PyErr_Occurred() ? -1 : 0;
 }
 
 /* A table as a tuple of strings that are not empty; of a mapping its items, which are not looked at. */
-static PyObject *read_tuple(PyObject *tables, const char *name, bool is_mapping)
-{
+static PyObject *read_tuple(PyObject *tables, const char *name, bool is_mapping) {
     PyObject *value = PyMapping_GetItemString(tables, name);
-    if (!value)
-        return NULL;
+    if (!value) return NULL;
     PyObject *items = is_mapping ? PyMapping_Items(value) : Py_NewRef(value);
     Py_DECREF(value);
     PyObject *tuple = items ? PySequence_Tuple(items) : NULL;
@@ -839,23 +736,18 @@ static PyObject *read_tuple(PyObject *tables, const char *name, bool is_mapping)
     return tuple;
 }
 
-static bool is_plain(PyObject *text)
-{
+static bool is_plain(PyObject *text) {
     return PyUnicode_CheckExact(text) && PyUnicode_IS_COMPACT_ASCII(text) &&
            PyUnicode_GET_LENGTH(text) > 0;
 }
 
-static int read_marks(PyObject *tables, const char *name, Marks *marks)
-{
+static int read_marks(PyObject *tables, const char *name, Marks *marks) {
     marks->all = read_tuple(tables, name, false);
-    if (!marks->all)
-        return -1;
-    if (PyTuple_GET_SIZE(marks->all) > MOST_MARKS)
-        return refuse(name);
+    if (!marks->all) return -1;
+    if (PyTuple_GET_SIZE(marks->all) > MOST_MARKS) return refuse(name);
     for (; marks->size < PyTuple_GET_SIZE(marks->all); marks->size++) {
         PyObject *text = PyTuple_GET_ITEM(marks->all, marks->size);
-        if (!is_plain(text))
-            return refuse(name);
+        if (!is_plain(text)) return refuse(name);
         Span mark = {PyUnicode_1BYTE_DATA(text), PyUnicode_GET_LENGTH(text)};
         marks->each[marks->size] = mark;
         if (mark.size > 1) {
@@ -867,40 +759,32 @@ static int read_marks(PyObject *tables, const char *name, Marks *marks)
 }
 
 /* The same of marks that are looked for anywhere, which are longer. */
-static int read_long_marks(PyObject *tables, const char *name, Marks *marks)
-{
-    if (read_marks(tables, name, marks))
-        return -1;
+static int read_long_marks(PyObject *tables, const char *name, Marks *marks) {
+    if (read_marks(tables, name, marks)) return -1;
     for (Py_ssize_t place = 0; place < marks->size; place++)
-        if (marks->each[place].size < 2)
-            return refuse(name);
+        if (marks->each[place].size < 2) return refuse(name);
     return 0;
 }
 
 /* A flag for each character of a string, or of bytes. */
-static int read_bytes(PyObject *tables, const char *name, Byte *flags)
-{
+static int read_bytes(PyObject *tables, const char *name, Byte *flags) {
     PyObject *value = PyMapping_GetItemString(tables, name);
-    if (!value)
-        return -1;
+    if (!value) return -1;
     const char *bytes = NULL;
     if (PyBytes_CheckExact(value))
         bytes = PyBytes_AS_STRING(value);
     else if (is_plain(value))
         bytes = (const char *)PyUnicode_1BYTE_DATA(value);
-    for (const char *at = bytes; at && *at; at++)
-        flags[(Byte)*at] = 1;
+    for (const char *at = bytes; at && *at; at++) flags[(Byte)*at] = 1;
     Py_DECREF(value);
     return bytes ? 0 : refuse(name);
 }
 
 /* `to_words` says what a byte is in words: lower case, or a blank. White space is none of a word, and
  * a NUL, which is one character more, is told from that by a byte that no ASCII text has. */
-static int read_word_bytes(PyObject *tables, State *state)
-{
+static int read_word_bytes(PyObject *tables, State *state) {
     PyObject *value = PyMapping_GetItemString(tables, "to_words");
-    if (!value)
-        return -1;
+    if (!value) return -1;
     bool fits = PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) == 256;
     for (int byte = 0; fits && byte < 128; byte++) {
         Byte one = (Byte)PyBytes_AS_STRING(value)[byte];
@@ -912,31 +796,25 @@ static int read_word_bytes(PyObject *tables, State *state)
     return fits ? 0 : refuse("to_words");
 }
 
-static PyObject *interned(PyObject *name)
-{
+static PyObject *interned(PyObject *name) {
     if (name) /* as the weights' names are, which are looked up by them */
         PyUnicode_InternInPlace(&name);
     return name;
 }
 
-static int read_concepts(PyObject *tables, PyObject *concepts, State *state)
-{
+static int read_concepts(PyObject *tables, PyObject *concepts, State *state) {
     state->none = PyTuple_GET_SIZE(concepts);
-    if (state->none > MOST_CONCEPTS)
-        return refuse("concepts");
+    if (state->none > MOST_CONCEPTS) return refuse("concepts");
     for (int saying = 0; saying < NUM_SAYINGS; saying++)
         for (Py_ssize_t place = 0; place <= state->none; place++) {
             PyObject *concept = place < state->none ? PyTuple_GET_ITEM(concepts, place) : Py_None;
             PyObject *name = PyUnicode_FromFormat("%s:%S", SAYINGS[saying], concept);
-            if (!(state->of_concept[saying][place] = interned(name)))
-                return -1;
+            if (!(state->of_concept[saying][place] = interned(name))) return -1;
         }
     for (int fact = 0; fact < NUM_FACTS; fact++)
-        if (!(state->of_fact[fact] = interned(PyUnicode_FromString(FACTS[fact]))))
-            return -1;
+        if (!(state->of_fact[fact] = interned(PyUnicode_FromString(FACTS[fact])))) return -1;
     PyObject *sizes = read_tuple(tables, "ask_sizes", false);
-    if (!sizes)
-        return -1;
+    if (!sizes) return -1;
     state->num_ask_sizes = PyTuple_GET_SIZE(sizes);
     int failed = state->num_ask_sizes > MOST_SIZES ? refuse("ask_sizes") : 0;
     for (Py_ssize_t size = 0; !failed && size <= state->num_ask_sizes; size++) {
@@ -951,11 +829,9 @@ static int read_concepts(PyObject *tables, PyObject *concepts, State *state)
     return failed;
 }
 
-static int read_bits(PyObject *tables, const char *name, PyObject *concepts, uint64_t *bits)
-{
+static int read_bits(PyObject *tables, const char *name, PyObject *concepts, uint64_t *bits) {
     PyObject *some = read_tuple(tables, name, false);
-    if (!some)
-        return -1;
+    if (!some) return -1;
     int failed = 0;
     for (Py_ssize_t item = 0; !failed && item < PyTuple_GET_SIZE(some); item++) {
         Py_ssize_t place = PySequence_Index(concepts, PyTuple_GET_ITEM(some, item));
@@ -969,48 +845,38 @@ static int read_bits(PyObject *tables, const char *name, PyObject *concepts, uin
 }
 
 /* The entry of a string, a new one if there is none; NULL, without an error, if no text can have it. */
-static Known *entry_of(State *state, PyObject *text)
-{
-    if (!is_plain(text))
-        return NULL;
+static Known *entry_of(State *state, PyObject *text) {
+    if (!is_plain(text)) return NULL;
     Span spelt = {PyUnicode_1BYTE_DATA(text), PyUnicode_GET_LENGTH(text)};
     for (Py_ssize_t place = 0; place < spelt.size; place++)
         if (state->word_byte[spelt.at[place]] != spelt.at[place]) /* a mark or a capital */
             return NULL;
     uint32_t hash = hash_of(state, spelt);
     Known *known = (Known *)known_of(state, spelt, hash);
-    if (known)
-        return known;
+    if (known) return known;
     size_t place = slot_of(state, hash);
-    while (state->slots[place].number)
-        place = (place + 1) & state->last_slot;
+    while (state->slots[place].number) place = (place + 1) & state->last_slot;
     known = &state->known[state->num_known++];
     *known = (Known){.text = Py_NewRef(text), .at = spelt.at, .size = spelt.size};
     state->slots[place] = (Slot){(uint16_t)state->num_known, (uint16_t)hash};
     return known;
 }
 
-static int learn(State *state, PyObject *item, unsigned kind, PyObject *concepts)
-{
+static int learn(State *state, PyObject *item, unsigned kind, PyObject *concepts) {
     bool has_concept = kind & (WORD | STEM);
     if (has_concept && !(PyTuple_CheckExact(item) && PyTuple_GET_SIZE(item) == 2))
         return refuse("words");
     Known *known = entry_of(state, has_concept ? PyTuple_GET_ITEM(item, 0) : item);
-    if (!known)
-        return 0;
+    if (!known) return 0;
     known->kinds |= (uint8_t)kind;
-    if (kind == OPENER && known->size > LONGEST_OPENER)
-        return refuse("openers");
+    if (kind == OPENER && known->size > LONGEST_OPENER) return refuse("openers");
     if (kind == LANGUAGE) {
-        if (state->num_languages == MOST_LANGUAGES)
-            return refuse("languages");
+        if (state->num_languages == MOST_LANGUAGES) return refuse("languages");
         known->language = (uint8_t)state->num_languages++;
     }
-    if (!has_concept)
-        return 0;
+    if (!has_concept) return 0;
     Py_ssize_t place = PySequence_Index(concepts, PyTuple_GET_ITEM(item, 1));
-    if (place < 0)
-        return -1;
+    if (place < 0) return -1;
     *(kind == WORD ? &known->word : &known->stem) = (uint8_t)place;
     return 0;
 }
@@ -1019,16 +885,11 @@ static const struct {
     const char *name;
     unsigned kind;
 } LISTS[] = {
-    {"words", WORD},
-    {"stems", STEM},
-    {"languages", LANGUAGE},
-    {"to", TO},
-    {"openers", OPENER},
+    {"words", WORD}, {"stems", STEM}, {"languages", LANGUAGE}, {"to", TO}, {"openers", OPENER},
 };
 enum { NUM_LISTS = sizeof LISTS / sizeof LISTS[0] };
 
-static int read_lists(PyObject *tables, PyObject *concepts, State *state)
-{
+static int read_lists(PyObject *tables, PyObject *concepts, State *state) {
     PyObject *lists[NUM_LISTS] = {0};
     size_t most = 0, num_slots = 64;
     int failed = 0;
@@ -1037,10 +898,8 @@ static int read_lists(PyObject *tables, PyObject *concepts, State *state)
         failed = lists[list] ? 0 : -1;
         most += failed ? 0 : (size_t)PyTuple_GET_SIZE(lists[list]);
     }
-    if (!failed && most > UINT16_MAX)
-        failed = refuse("words");
-    while (num_slots < 2 * most)
-        num_slots *= 2;
+    if (!failed && most > UINT16_MAX) failed = refuse("words");
+    while (num_slots < 2 * most) num_slots *= 2;
     if (!failed) {
         state->last_slot = num_slots - 1;
         state->known = PyMem_Calloc(most + 1, sizeof(Known));
@@ -1052,15 +911,13 @@ static int read_lists(PyObject *tables, PyObject *concepts, State *state)
     }
     for (int list = 0; list < NUM_LISTS; list++) {
         for (Py_ssize_t item = 0; !failed && item < PyTuple_GET_SIZE(lists[list]); item++)
-            failed =
-                learn(state, PyTuple_GET_ITEM(lists[list], item), LISTS[list].kind, concepts);
+            failed = learn(state, PyTuple_GET_ITEM(lists[list], item), LISTS[list].kind, concepts);
         Py_XDECREF(lists[list]);
     }
     return failed;
 }
 
-static int read_numbers(PyObject *tables, State *state)
-{
+static int read_numbers(PyObject *tables, State *state) {
     const Py_ssize_t any = PY_SSIZE_T_MAX / 8;
     const struct {
         const char *name;
@@ -1084,8 +941,7 @@ static int read_numbers(PyObject *tables, State *state)
     return 0;
 }
 
-static int read_tables(PyObject *tables, PyObject *concepts, State *state)
-{
+static int read_tables(PyObject *tables, PyObject *concepts, State *state) {
     return read_numbers(tables, state) || read_word_bytes(tables, state) ||
            read_concepts(tables, concepts, state) || read_lists(tables, concepts, state) ||
            read_bits(tables, "weak", concepts, &state->weak) ||
@@ -1102,19 +958,15 @@ static int read_tables(PyObject *tables, PyObject *concepts, State *state)
            read_share(tables, "long_line_share", &state->long_line_share);
 }
 
-static void forget(State *state)
-{
-    for (size_t place = 0; place < state->num_known; place++)
-        Py_CLEAR(state->known[place].text);
+static void forget(State *state) {
+    for (size_t place = 0; place < state->num_known; place++) Py_CLEAR(state->known[place].text);
     PyMem_Free(state->known);
     PyMem_Free(state->slots);
     for (int saying = 0; saying < NUM_SAYINGS; saying++)
         for (int place = 0; place <= MOST_CONCEPTS; place++)
             Py_CLEAR(state->of_concept[saying][place]);
-    for (int place = 0; place <= MOST_SIZES; place++)
-        Py_CLEAR(state->of_length[place]);
-    for (int place = 0; place < NUM_FACTS; place++)
-        Py_CLEAR(state->of_fact[place]);
+    for (int place = 0; place <= MOST_SIZES; place++) Py_CLEAR(state->of_length[place]);
+    for (int place = 0; place < NUM_FACTS; place++) Py_CLEAR(state->of_fact[place]);
     Py_CLEAR(state->unfinished_ends.all);
     Py_CLEAR(state->new_file.all);
     Py_CLEAR(state->fill_marks.all);
@@ -1123,8 +975,7 @@ static void forget(State *state)
     memset(state, 0, sizeof *state);
 }
 
-static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t num_args)
-{
+static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t num_args) {
     State *state = PyModule_GetState(module);
     if (num_args != 2) {
         PyErr_Format(PyExc_TypeError, "configure takes 2 arguments, not %zd", num_args);
@@ -1135,8 +986,7 @@ static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n
         return NULL;
     }
     PyObject *concepts = read_tuple(args[1], "concepts", false);
-    if (!concepts)
-        return NULL;
+    if (!concepts) return NULL;
     int failed = read_tables(args[1], concepts, state);
     Py_DECREF(concepts);
     if (failed) {
@@ -1149,15 +999,13 @@ static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n
 
 /* ---- the module ------------------------------------------------------------------------------- */
 
-static int traverse(PyObject *module, visitproc visit, void *arg)
-{
+static int traverse(PyObject *module, visitproc visit, void *arg) {
     State *state = PyModule_GetState(module);
     Py_VISIT(state->law);
     return 0;
 }
 
-static int clear(PyObject *module)
-{
+static int clear(PyObject *module) {
     State *state = PyModule_GetState(module);
     Py_CLEAR(state->law);
     return 0;
@@ -1166,8 +1014,7 @@ static int clear(PyObject *module)
 static void release(void *module) { forget(PyModule_GetState(module)); }
 
 static PyMethodDef methods[] = {
-    {"look", (PyCFunction)(void (*)(void))look, METH_FASTCALL,
-     "The same as core/look.py's."},
+    {"look", (PyCFunction)(void (*)(void))look, METH_FASTCALL, "The same as core/look.py's."},
     {"configure", (PyCFunction)(void (*)(void))configure, METH_FASTCALL,
      "Once, before the first look: the law, and the tables that it goes by."},
     {NULL, NULL, 0, NULL},
@@ -1176,9 +1023,15 @@ static PyMethodDef methods[] = {
 static PyModuleDef_Slot slots[] = {{0, NULL}};
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "look",   "The compiled twin of core/look.py.",
-    sizeof(State),         methods,  slots,
-    traverse,              clear,    release,
+    PyModuleDef_HEAD_INIT,
+    "look",
+    "The compiled twin of core/look.py.",
+    sizeof(State),
+    methods,
+    slots,
+    traverse,
+    clear,
+    release,
 };
 
 PyMODINIT_FUNC PyInit_look(void) { return PyModuleDef_Init(&definition); }

@@ -13,8 +13,9 @@ enum { FEATURES, VIEW, CLASSIFICATION, COPY_RATIO, CALLER, VERDICT, NUM_TYPES };
 enum { RULE = NUM_TYPES, CONDITION, ACTION, COMPARISON, OUTCOME, MISMATCH, NUM_CLASSES };
 
 static const char *const CLASSES[NUM_CLASSES] = {
-    "RequestFeatures", "RequestView", "Classification", "CopyRatio",  "Caller",      "RuleVerdict",
-    "Rule",            "Condition",   "Action",         "Comparison", "RuleOutcome", "_Mismatch",
+    "RequestFeatures", "RequestView", "Classification", "CopyRatio",
+    "Caller",          "RuleVerdict", "Rule",           "Condition",
+    "Action",          "Comparison",  "RuleOutcome",    "_Mismatch",
 };
 
 #define FIELDS(X) \
@@ -36,19 +37,33 @@ static const char *const CLASSES[NUM_CLASSES] = {
 #define READ(value, class, name) read_field(self, value, class, self->class##_##name)
 
 /* What conditions may name. */
-enum { MODEL, ENDPOINT, WORKLOAD, EXPECTED, CONFIDENCE, HEADER, KEY, TOOLS, FORMAT, PROMPT_CHARS,
-       MAX_TOKENS, STREAM, PRIORITY, NUM_NAMES };
+enum {
+    MODEL,
+    ENDPOINT,
+    WORKLOAD,
+    EXPECTED,
+    CONFIDENCE,
+    HEADER,
+    KEY,
+    TOOLS,
+    FORMAT,
+    PROMPT_CHARS,
+    MAX_TOKENS,
+    STREAM,
+    PRIORITY,
+    NUM_NAMES
+};
 static const char *const NAMES[NUM_NAMES] = {
-    "model", "endpoint", "workload",        "copy_ratio",   "label_confidence", "header", "key",
-    "tools", "response_format", "prompt_chars", "max_tokens",       "stream", "priority",
+    "model", "endpoint",        "workload",     "copy_ratio", "label_confidence", "header",   "key",
+    "tools", "response_format", "prompt_chars", "max_tokens", "stream",           "priority",
 };
 
 static const char *const OUTCOME_FIELDS[] = {"rule", "pool", "preferred", "forbidden", "verdicts"};
 static const char *const MISMATCH_FIELDS[] = {"rule", "obstacle", "value"};
 enum { NUM_OUTCOME_FIELDS = 5, NUM_MISMATCH_FIELDS = 3, NUM_VERDICT_FIELDS = 2 };
 
-enum { FEW_RULES = 32 };                      /* whose verdicts need no memory of their own */
-static const long long EXACT = 1LL << 53;     /* up to here a double is any integer */
+enum { FEW_RULES = 32 };                  /* whose verdicts need no memory of their own */
+static const long long EXACT = 1LL << 53; /* up to here a double is any integer */
 
 typedef struct {
     PyObject *classes[NUM_CLASSES], *names[NUM_NAMES];
@@ -231,8 +246,7 @@ static bool is_named(PyObject *pool) {
 
 /* Whether a rule that matches can be carried out. Of its members only one is set. `*forbidden`
  * becomes the pools that it forbids, owned, if it forbids any. */
-static int is_possible(const State *self, const Request *at, PyObject *then,
-                       PyObject **forbidden) {
+static int is_possible(const State *self, const Request *at, PyObject *then, PyObject **forbidden) {
     PyObject *pool = READ(then, ACTION, pool), *prefer = READ(then, ACTION, prefer);
     if (is_named(pool)) return PySet_Contains(at->allowed, pool);
     if (is_named(prefer)) return PySet_Contains(at->allowed, prefer);
@@ -249,13 +263,11 @@ static int is_possible(const State *self, const Request *at, PyObject *then,
     return !is_all;
 }
 
-static PyObject *mismatch(const State *self, PyObject *rule, PyObject *condition,
-                          PyObject *value) {
+static PyObject *mismatch(const State *self, PyObject *rule, PyObject *condition, PyObject *value) {
     PyObject *fields[NUM_MISMATCH_FIELDS] = {READ(rule, RULE, name), condition, value};
     if (fields[0] == NULL) return NULL;
     Py_INCREF(value); /* a header's is the dict's alone */
-    PyObject *made =
-        PyObject_Vectorcall(self->classes[MISMATCH], fields, 0, self->mismatch_fields);
+    PyObject *made = PyObject_Vectorcall(self->classes[MISMATCH], fields, 0, self->mismatch_fields);
     Py_DECREF(value);
     return made;
 }
@@ -372,8 +384,12 @@ static PyObject *outcome_of(PyObject *module, PyObject *const *args, Py_ssize_t 
 /* Every object that the state holds; `f` is told of each. */
 static int each_object(State *self, int (*f)(PyObject **, void *), void *arg) {
     PyObject **objects[] = {
-        &self->law,            &self->obstacle,       &self->outcome_fields,
-        &self->mismatch_fields, &self->verdict_fields, &self->none_forbidden,
+        &self->law,
+        &self->obstacle,
+        &self->outcome_fields,
+        &self->mismatch_fields,
+        &self->verdict_fields,
+        &self->none_forbidden,
     };
     int told = 0;
     for (size_t i = 0; told == 0 && i < sizeof objects / sizeof *objects; i++)
@@ -387,9 +403,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg) {
     return each_object(PyModule_GetState(module), visited, &(Visitor){visit, arg});
 }
 
-static int clear(PyObject *module) {
-    return each_object(PyModule_GetState(module), cleared, NULL);
-}
+static int clear(PyObject *module) { return each_object(PyModule_GetState(module), cleared, NULL); }
 
 static void release(void *module) { clear(module); }
 
@@ -437,8 +451,15 @@ static PyMethodDef METHODS[] = {
 static PyModuleDef_Slot SLOTS[] = {{0, NULL}};
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "rules", "The twin of `paceline.core.rules`.", sizeof(State),
-    METHODS, SLOTS, traverse, clear, release,
+    PyModuleDef_HEAD_INIT,
+    "rules",
+    "The twin of `paceline.core.rules`.",
+    sizeof(State),
+    METHODS,
+    SLOTS,
+    traverse,
+    clear,
+    release,
 };
 
 PyMODINIT_FUNC PyInit_rules(void) { return PyModuleDef_Init(&MODULE); }
