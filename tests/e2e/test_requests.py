@@ -200,8 +200,11 @@ async def test_the_admin_plane_wants_its_key_and_a_host_that_cannot_be_rebound()
     async with worker().running() as w, gateway(pool("p", w.url), admin_key="admin") as g:
         metrics = f"{g.admin_url}/metrics"
         key = {"authorization": "Bearer admin"}
-        assert (await g.http.get(metrics)).status_code == 401
-        assert (await g.http.get(metrics, headers={"authorization": "Bearer x"})).status_code == 401
+        without = await g.http.get(metrics)
+        wrong = await g.http.get(metrics, headers={"authorization": "Bearer x"})
+        assert (without.status_code, wrong.status_code) == (401, 401)
+        assert without.text == "send the admin key as `Authorization: Bearer KEY`"
+        assert wrong.text == f"this is not the admin key; {without.text}"
         assert (await g.http.get(metrics, headers=key)).status_code == 200
         for host, status in [("evil.example", 400), ("localhost:1", 200), ("[::1]:8081", 200)]:
             answer = await g.http.get(metrics, headers={**key, "host": host})

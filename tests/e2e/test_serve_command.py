@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from paceline.core.types import Speculation
+from paceline.testing.scripted import ScriptedWorker
 from paceline.testing.sim_worker import SimWorkerOptions, running_sim_worker
 
 NGRAM = Speculation(method="ngram", num_speculative_tokens=5)
@@ -86,6 +87,14 @@ async def test_a_mistake_is_named_and_ends_it(arguments: list[str], says: str):
         assert await process.wait() in (1, 2)
     assert says in said
     assert "Traceback" not in said
+
+
+async def test_what_is_no_worker_is_asked_after():
+    async with ScriptedWorker([]).running() as worker:
+        worker.models_status = 404
+        async with paceline("serve", "--worker", worker.url) as process:
+            said = (await process.stdout.read()).decode()
+    assert f"--worker {worker.url}: /v1/models answered 404; is it a vLLM?" in said
 
 
 async def test_a_routing_test_that_fails_is_warned_of_and_stops_nothing(tmp_path: Path):

@@ -44,7 +44,8 @@ class Guard:
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         is_known = scheme.lower() == b"bearer" and hmac.compare_digest(given, self._key or b"")
         if self._key is not None and not is_known:
-            return PlainTextResponse("send the admin key as `Authorization: Bearer KEY`", 401)
+            how = "send the admin key as `Authorization: Bearer KEY`"
+            return PlainTextResponse(f"this is not the admin key; {how}" if given else how, 401)
         if method in READING:
             return None
         origin = headers.get(b"origin")

@@ -110,6 +110,8 @@ async def discover(url: str) -> DiscoveredWorker:
         raise ConfigurationError(
             f"--worker {url}: {error.message}; a worker with a key needs a configuration file"
         ) from error
+    except WorkerProtocolError as error:
+        raise ConfigurationError(f"--worker {url}: {error.message}; is it a vLLM?") from error
     except WorkerError as error:
         raise ConfigurationError(f"--worker {url}: {error.message}") from error
     finally:
