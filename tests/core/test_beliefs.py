@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from paceline.core.beliefs import Beliefs, Outcome
 from paceline.core.choose import Adaptive, choose
+from paceline.core.pool_belief import Slowness
 from paceline.core.priors import NUM_BANDS, band_shares, prior_step_time, prior_survivals
 from paceline.core.types import (
     Caller,
@@ -188,6 +189,16 @@ def test_a_worker_that_slows_down_is_told_from_its_pool():
         beliefs.observe(replace(outcome, worker="http://1"), float(now_s))
     steps = beliefs.step_times("eagle3")
     assert steps["http://3"].seconds(10, 40, 600) < 1.02 * steps["http://2"].seconds(10, 40, 600)
+
+
+def test_one_request_that_stood_still_makes_no_slow_worker():
+    slow = Slowness(half_life_s=1800.0)
+    slow.observe(1.0, 0.0)
+    slow.observe(50.0, 1.0)
+    assert slow.factor(1.0) < 1.2
+    for now_s in range(2, 40):
+        slow.observe(6.0, float(now_s))
+    assert slow.factor(40.0) == pytest.approx(6.0, rel=0.1)
 
 
 @pytest.mark.parametrize("noise", [1.0, 1.2, 1.5, 2.0, 8.0])

@@ -23,6 +23,9 @@ MEAN_MEMORY = 64.0
 SLOWNESS_WEIGHT = 1.0 / 8.0
 """Of one request in a worker's slowness."""
 MOST_SLOWNESS = 8.0
+MOST_NEWS = 2.0
+"""Factor by which one request may differ from what was believed and still count for all of it: one
+that stood still for a while says little of the next (Huber's estimator, as in `step_time`)."""
 MAX_DRAFTING = 4096
 """Requests' shares that are reckoned out and kept: beliefs are rounded, so few differ."""
 
@@ -87,7 +90,8 @@ class Slowness:
         weight = max(SLOWNESS_WEIGHT, 1.0 / (self.count + 2.0))  # two as expected, to begin with
         bounded = min(max(log(ratio), -log(MOST_SLOWNESS)), log(MOST_SLOWNESS))
         before = log(self.factor(now_s))
-        self.log_factor, self.updated_s = before + weight * (bounded - before), now_s
+        news = min(max(bounded - before, -log(MOST_NEWS)), log(MOST_NEWS))
+        self.log_factor, self.updated_s = before + weight * news, now_s
 
     def factor(self, now_s: float) -> float:
         """1 when it has not been seen for long: one that nothing is sent to may be well again."""
