@@ -15,7 +15,7 @@ from paceline.core.band_shift import Shares
 from paceline.core.lookup import LOOKUPS
 from paceline.core.posterior import SurvivalPosterior
 from paceline.core.priors import NUM_BANDS, draft_limit, prior_step_time, prior_survivals
-from paceline.core.step_time import StepTime, StepTimeFit
+from paceline.core.step_time import StepTime, StepTimeFit, part_left
 from paceline.core.types import Speculation, Workload
 
 MEAN_MEMORY = 64.0
@@ -95,8 +95,7 @@ class Slowness:
 
     def factor(self, now_s: float) -> float:
         """1 when it has not been seen for long: one that nothing is sent to may be well again."""
-        age_s = max(0.0, now_s - self.updated_s)
-        return exp(self.log_factor * 0.5 ** (age_s / self.half_life_s))
+        return exp(self.log_factor * part_left(self.updated_s, now_s, self.half_life_s))
 
 
 class PoolBelief:

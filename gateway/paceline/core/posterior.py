@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from math import log
 
 from paceline.core.priors import PRIOR_PASSES
+from paceline.core.step_time import part_left
 
 PASSES_PER_REQUEST = 32.0
 """Passes that one request's evidence counts for at most. SpecDecode-Bench's traces need 26 to 93
@@ -102,7 +103,7 @@ class SurvivalPosterior:
             self._held[position] = min(max(0.0, float(h)), self._tried[position])
 
     def _age(self, now_s: float, half_life_s: float) -> None:
-        keep = 0.5 ** (max(0.0, now_s - self._updated_s) / half_life_s)
+        keep = part_left(self._updated_s, now_s, half_life_s)
         if self.passes * keep > MAX_PASSES:
             keep = MAX_PASSES / self.passes
         self._updated_s = now_s

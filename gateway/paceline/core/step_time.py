@@ -45,6 +45,11 @@ SMALLEST_SHARE = 0.02
 """Of the prior shape's term: no term of a pass is negative, nor free."""
 
 
+def part_left(updated_s: float, now_s: float, half_life_s: float) -> float:
+    """Of what was seen up to `updated_s`, if half of it is gone after `half_life_s`."""
+    return float(0.5 ** (max(0.0, now_s - updated_s) / half_life_s))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
     """The three terms, in seconds; `known_to` are the scheduled tokens up to which they are known,
@@ -170,7 +175,7 @@ class StepTimeFit:
 
     def _kept(self, now_s: float) -> float:
         """What part of the evidence is left."""
-        return float(0.5 ** (max(0.0, now_s - self._updated_s) / self._half_life_s))
+        return part_left(self._updated_s, now_s, self._half_life_s)
 
     def state(self) -> dict[str, object]:
         """As plain JSON values."""
